@@ -72,7 +72,7 @@ pub use base::error::{Error, ErrorKind, Result};
 pub use base::geometry::{Geometry, VoxelBasis};
 pub use base::interrupt::Interrupt;
 pub use base::memory::release_memory;
-pub use base::off_resonance::Band;
+pub use base::off_resonance::OffResonanceRange as Band;
 pub use base::options::{CudaStream, Device, Filter, LambdaUnit, Method, Normal, Options, Simd, Window};
 pub use base::real::Real;
 pub use base::rigid_motion::RigidMotion;

@@ -2,14 +2,14 @@
 //! arrays.
 
 use crate::backend::{Sink, Source};
-use crate::base::atomic_file::{whole, AtomicFiles};
+use crate::base::atomic_file::{write_atomically, AtomicFiles};
 use crate::base::checksum::Checksum;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{
     check_below, check_coil_maps, check_finite, check_len, check_map_len, check_weight_count, check_weights, Geometry,
-    Numbers, VoxelBasis,
+    InputRanges, VoxelBasis,
 };
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::memory::{check_available, Aligned};
@@ -278,7 +278,7 @@ impl<T: Real> Drop for Call<T> {
     }
 }
 
-/// Numbers below these cannot make a result of an operation overflow. Results of larger ones are computed apart and
+/// InputRanges below these cannot make a result of an operation overflow. Results of larger ones are computed apart and
 /// looked at before the caller gets them.
 struct Limits<T> {
     largest: Largest,
@@ -320,7 +320,11 @@ impl<T: Real> Limits<T> {
 
 impl<T: Real> State<T> {
     /// Has `work` write the caller's output whole or not at all, though it is interrupted.
-    fn whole(&self, out: Sink<'_, Complex<T>>, work: impl FnOnce(Sink<'_, Complex<T>>) -> Result<()>) -> Result<()> {
+    fn write_atomically(
+        &self,
+        out: Sink<'_, Complex<T>>,
+        work: impl FnOnce(Sink<'_, Complex<T>>) -> Result<()>,
+    ) -> Result<()> {
         match out {
             _ if self.fixed.options.interrupt.is_none() || !self.fixed.parts => work(out),
             Sink::Host(host) => self.apart(host, |own| work(own.into())),
@@ -340,8 +344,8 @@ impl<T: Real> State<T> {
         (result, out): (&str, Sink<'_, Complex<T>>),
         work: impl Fn(Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
-        if check_below(what, limit, |limit| self.engine.first_beyond(input, limit))? {
-            return self.whole(out, work);
+        if check_below(what, limit, |limit| self.engine.first_exceeding(input, limit))? {
+            return self.write_atomically(out, work);
         }
         match out {
             Sink::Host(host) => self.apart(host, |own| {
@@ -353,7 +357,7 @@ impl<T: Real> State<T> {
                 let mut trial = Aligned::zeros(out.len(), "a result that may overflow")?;
                 work((&mut trial[..]).into())?;
                 check_results(result, &trial)?;
-                self.whole(out, work)
+                self.write_atomically(out, work)
             }
         }
     }
@@ -427,7 +431,7 @@ impl<T: Real> State<T> {
 
     fn check_kspace(&self, kspace: Source<'_, Complex<T>>) -> Result<()> {
         self.check_kspace_len(kspace.len())?;
-        check_below(SAMPLE, T::of(f64::INFINITY), |limit| self.engine.first_beyond(kspace, limit)).map(|_| ())
+        check_below(SAMPLE, T::of(f64::INFINITY), |limit| self.engine.first_exceeding(kspace, limit)).map(|_| ())
     }
 
     fn check_image_len(&self, len: usize) -> Result<()> {
@@ -471,7 +475,7 @@ impl<T: Real> Plan<T> {
         // Coordinates and weights, which every plan keeps: those of billions take a minute to be read.
         let arrays = geometry.dims.len() + usize::from(geometry.weights.is_some());
         check_available(product(&[arrays, geometry.samples(), size_of::<T>()]), "the trajectory")?;
-        let (engine, Numbers { ends, weight, map }) = making::engine(geometry, options)?;
+        let (engine, InputRanges { coordinates: ranges, weight, map }) = making::engine(geometry, options)?;
         let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
         let fixed = Fixed::new(geometry, options, info.method);
         let largest = Largest { weight, map: map.unwrap_or(1.0) };
@@ -479,7 +483,7 @@ impl<T: Real> Plan<T> {
             samples: geometry.samples(),
             seconds: info.seconds,
             warnings: geometry
-                .extent_warning(&ends)
+                .extent_warning(&ranges)
                 .filter(|_| warn_of_extent)
                 .into_iter()
                 .chain(tolerance_warning(&info, options))
@@ -616,9 +620,9 @@ impl<T: Real> Plan<T> {
         geometry.check_sizes()?;
         call.fixed.check_same(geometry)?;
         let workers = call.engine.workers();
-        let Numbers { ends, weight, map } = geometry.check_numbers(workers)?;
+        let InputRanges { coordinates: ranges, weight, map } = geometry.check_numbers(workers)?;
         interrupt::check(CHANGING)?;
-        let within = geometry.coordinates_within(workers, &ends)?;
+        let within = geometry.coordinates_within(workers, &ranges)?;
         let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         self.change(call, started, |now| {
             if now.limits.largest.weight.is_some() && weight.is_none() {
@@ -631,7 +635,7 @@ impl<T: Real> Plan<T> {
             let options = &now.fixed.options;
             let engine = now.engine.changed(Change::Trajectory(geometry), options)?;
             let tolerance = tolerance_warning(&engine.info(), options);
-            let warnings = geometry.extent_warning(&ends).into_iter().chain(tolerance).chain(time_warning(geometry));
+            let warnings = geometry.extent_warning(&ranges).into_iter().chain(tolerance).chain(time_warning(geometry));
             let warnings = warnings.chain(engine.warning()).collect();
             let map = map.unwrap_or(now.limits.largest.map);
             Ok((engine, geometry.samples(), warnings, Largest { weight, map }))
@@ -881,7 +885,7 @@ impl<T: Real> Plan<T> {
     /// `IO` when the file cannot be written (the name has what it had before), `Unsupported` when the plan does not use
     /// Q.
     pub fn save_q(&self, path: impl AsRef<Path>) -> Result<()> {
-        whole(|files| self.save_q_among(files, path.as_ref()))
+        write_atomically(|files| self.save_q_among(files, path.as_ref()))
     }
 
     /// As [`Plan::save_q`]; the file appears together with others.

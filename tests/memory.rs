@@ -8,7 +8,7 @@ use common::*;
 use recon::backend::cpu::direct::DirectSum;
 use recon::backend::cpu::simd::Level;
 use recon::backend::cpu::thread_pool::Threads;
-use recon::backend::{MapsGiven, OffResonance};
+use recon::backend::{MapPresence, OffResonance};
 use recon::{
     BladePhase, CgOptions, Corrected, Density, Device, Filter, Geometry, Interrupt, Method, Normal, Options, Plan,
     PropellerOptions, Real, ScanSize, Trajectory,
@@ -196,7 +196,7 @@ fn look_at_maps(dims: &[usize], listed: bool, [field, decay]: [bool; 2], lines: 
         drop(sum);
     });
     let listed = listed.then_some(voxels);
-    let told = DirectSum::<f32>::bytes(2, level, samples, dims, listed, MapsGiven { field, decay });
+    let told = DirectSum::<f32>::bytes(2, level, samples, dims, listed, MapPresence { field, decay });
     // Lists dominate; their addresses and lengths are the rest.
     let good = told <= held && held <= found && found < told + 4096;
     *faults += usize::from(!good);

@@ -140,7 +140,7 @@ E = recon.Encoding(recon.trajectory.radial(20, 64), [32 32]);
 lastwarn('', '');
 text = evalc('E.settrajectory(recon.trajectory.radial(20, 64) / 32);');
 [~, last] = lastwarn();
-check(strcmp(last, 'recon:Extent') && ~isempty(strfind(text, 'once too often')), 'the extent'); %#ok<STREMP>
+check(strcmp(last, 'recon:Extent') && ~isempty(strfind(text, 'size twice')), 'the extent'); %#ok<STREMP>
 lastwarn('', '');
 E.settrajectory(recon.trajectory.radial(20, 64));
 [~, last] = lastwarn();

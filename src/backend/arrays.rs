@@ -1,15 +1,15 @@
-//! Arrays on their way between a caller and a backend: the caller's memory ([`Source`], [`Sink`]), parts of arrays
-//! ([`Span`]), and memory of a GPU ([`DeviceSlice`], [`DeviceSliceMut`]).
+//! Arrays that callers and backends exchange: the caller's memory ([`Source`], [`Sink`]), parts of arrays ([`Span`]),
+//! and memory of a GPU ([`DeviceSlice`], [`DeviceSliceMut`]).
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Elements of an array that a backend reads or writes.
+/// A view of array elements that a backend reads or writes.
 #[allow(clippy::len_without_is_empty)]
 pub trait Span: Sized + Send {
-    /// The number of elements.
+    /// Returns the number of elements.
     fn len(&self) -> usize;
-    /// A part. Panics when it is not inside.
+    /// Returns a part. Panics if the range is not inside.
     #[must_use]
     fn part(self, range: Range<usize>) -> Self;
 }
@@ -32,7 +32,8 @@ impl<E: Send> Span for &mut [E] {
     }
 }
 
-/// The address of elements in the memory of a GPU, as kernels take it. Only the GPU follows it, in code that is unsafe.
+/// The address of elements in the memory of a GPU, as passed to kernels. Only unsafe code that runs on the GPU
+/// dereferences it.
 #[repr(transparent)]
 pub struct DevicePointer<E>(u64, PhantomData<fn(E) -> E>);
 
@@ -50,29 +51,29 @@ impl<E> std::fmt::Debug for DevicePointer<E> {
 }
 
 impl<E> DevicePointer<E> {
-    /// What kernels take where an array is optional.
+    /// The null pointer, for optional arrays of kernels.
     pub const NULL: Self = DevicePointer(0, PhantomData);
 
-    /// The pointer to this address.
+    /// Creates a pointer from an address.
     pub fn new(address: u64) -> Self {
         DevicePointer(address, PhantomData)
     }
 
-    /// The address.
+    /// Returns the address.
     pub fn address(self) -> u64 {
         self.0
     }
 
-    /// The pointer to the element `count` elements further on.
+    /// Returns the pointer to the element `count` elements further on.
     #[must_use]
     pub fn offset(self, count: usize) -> Self {
         DevicePointer(self.0.wrapping_add((count * size_of::<E>()) as u64), PhantomData)
     }
 }
 
-/// Elements in the memory of a GPU, to read.
+/// Read-only elements in the memory of a GPU.
 ///
-/// There is none without `unsafe` but what an array on the GPU lends:
+/// Safe code obtains a slice only by borrowing an array on the GPU:
 ///
 /// ```compile_fail
 /// use recon::backend::{DevicePointer, DeviceSlice};
@@ -93,16 +94,16 @@ impl<E> Clone for DeviceSlice<'_, E> {
 impl<E> Copy for DeviceSlice<'_, E> {}
 
 impl<E> DeviceSlice<'_, E> {
-    /// `len` elements at an address.
+    /// Creates a slice of `len` elements at an address.
     ///
     /// # Safety
-    /// They are in the memory of a GPU and stay there, and nothing writes them, for the life of the slice and until the
-    /// work is done that was queued with it.
+    /// The elements must be in the memory of a GPU. They must stay valid and unchanged for the lifetime of the slice,
+    /// and until the work that was queued with it is done.
     pub unsafe fn new(pointer: DevicePointer<E>, len: usize) -> Self {
         DeviceSlice { pointer, len, borrowed: PhantomData }
     }
 
-    /// The address of the first element.
+    /// Returns the address of the first element.
     pub fn pointer(&self) -> DevicePointer<E> {
         self.pointer
     }
@@ -118,9 +119,9 @@ impl<E: Sync> Span for DeviceSlice<'_, E> {
     }
 }
 
-/// Elements in the memory of a GPU, to write.
+/// Writable elements in the memory of a GPU.
 ///
-/// What is read cannot be written:
+/// A read-only slice cannot be written:
 ///
 /// ```compile_fail
 /// use recon::backend::{cuda::gpu::Gpu, DeviceSlice};
@@ -129,7 +130,7 @@ impl<E: Sync> Span for DeviceSlice<'_, E> {
 /// }
 /// ```
 ///
-/// nor elements of one type as another:
+/// Elements of one type cannot be copied to a different type:
 ///
 /// ```compile_fail
 /// use recon::backend::{cuda::gpu::Gpu, DeviceSlice, DeviceSliceMut};
@@ -145,26 +146,26 @@ pub struct DeviceSliceMut<'a, E> {
 }
 
 impl<E> DeviceSliceMut<'_, E> {
-    /// `len` elements at an address.
+    /// Creates a slice of `len` elements at an address.
     ///
     /// # Safety
-    /// They are in the memory of a GPU and stay there, and nothing else touches them, for the life of the slice and
-    /// until the work is done that was queued with it.
+    /// The elements must be in the memory of a GPU. They must stay valid, and no other code may access them, for the
+    /// lifetime of the slice and until the work that was queued with it is done.
     pub unsafe fn new(pointer: DevicePointer<E>, len: usize) -> Self {
         DeviceSliceMut { pointer, len, borrowed: PhantomData }
     }
 
-    /// The address of the first element.
+    /// Returns the address of the first element.
     pub fn pointer(&self) -> DevicePointer<E> {
         self.pointer
     }
 
-    /// The same elements, to read.
+    /// Returns a read-only slice of the same elements.
     pub fn as_slice(&self) -> DeviceSlice<'_, E> {
         DeviceSlice { pointer: self.pointer, len: self.len, borrowed: PhantomData }
     }
 
-    /// The same elements, for a shorter time.
+    /// Returns the same slice with a shorter lifetime.
     pub fn reborrow(&mut self) -> DeviceSliceMut<'_, E> {
         DeviceSliceMut { pointer: self.pointer, len: self.len, borrowed: PhantomData }
     }
@@ -180,16 +181,17 @@ impl<E: Send> Span for DeviceSliceMut<'_, E> {
     }
 }
 
+/// Panics if a range is not inside an array of `len` elements.
 fn check_part(range: &Range<usize>, len: usize) {
     assert!(range.start <= range.end && range.end <= len, "part {range:?} of {len} elements");
 }
 
-/// A caller's array to read, in the host's memory or a GPU's.
+/// A caller's input array, in host or GPU memory.
 #[derive(Debug)]
 pub enum Source<'a, E> {
-    /// The host's memory.
+    /// Host memory.
     Host(&'a [E]),
-    /// A GPU's memory, see [`Source::device`].
+    /// GPU memory, see [`Source::device`].
     Device(DeviceSlice<'a, E>),
 }
 
@@ -201,11 +203,11 @@ impl<E> Clone for Source<'_, E> {
 impl<E> Copy for Source<'_, E> {}
 
 impl<E> Source<'_, E> {
-    /// `len` elements at an address in the memory of the plan's GPU, in place of a slice of the host's.
+    /// Creates an array of `len` elements at an address in the memory of the plan's GPU.
     ///
     /// # Safety
-    /// The elements are there, and nothing writes them during the life of the source but work that was queued before on
-    /// the plan's stream ([`crate::Options::stream`]).
+    /// The elements must exist at this address. During the lifetime of the source, only work that was queued earlier on
+    /// the plan's stream ([`crate::Options::stream`]) may write them.
     pub unsafe fn device(address: *const E, len: usize) -> Self {
         // SAFETY: the caller's promise.
         Source::Device(unsafe { DeviceSlice::new(DevicePointer::new(address as u64), len) })
@@ -213,7 +215,7 @@ impl<E> Source<'_, E> {
 }
 
 impl<E: Sync> Source<'_, E> {
-    /// The number of elements.
+    /// Returns the number of elements.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         match self {
@@ -222,7 +224,7 @@ impl<E: Sync> Source<'_, E> {
         }
     }
 
-    /// A part. Panics when it is not inside.
+    /// Returns a part. Panics if the range is not inside.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Self {
         match self {
@@ -238,27 +240,27 @@ impl<'a, E, S: AsRef<[E]> + ?Sized> From<&'a S> for Source<'a, E> {
     }
 }
 
-/// A caller's array to write, in the host's memory or a GPU's.
+/// A caller's output array, in host or GPU memory.
 #[derive(Debug)]
 pub enum Sink<'a, E> {
-    /// The host's memory.
+    /// Host memory.
     Host(&'a mut [E]),
-    /// A GPU's memory, see [`Sink::device`].
+    /// GPU memory, see [`Sink::device`].
     Device(DeviceSliceMut<'a, E>),
 }
 
 impl<'a, E> Sink<'a, E> {
-    /// `len` elements at an address in the memory of the plan's GPU, in place of a slice of the host's.
+    /// Creates an array of `len` elements at an address in the memory of the plan's GPU.
     ///
     /// # Safety
-    /// The elements are there, and nothing else touches them during `'a` but work that was queued before on the plan's
-    /// stream.
+    /// The elements must exist at this address. During `'a`, only work that was queued earlier on the plan's stream may
+    /// access them.
     pub unsafe fn device(address: *mut E, len: usize) -> Self {
         // SAFETY: the caller's promise.
         Sink::Device(unsafe { DeviceSliceMut::new(DevicePointer::new(address as u64), len) })
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         match self {
@@ -267,7 +269,7 @@ impl<'a, E> Sink<'a, E> {
         }
     }
 
-    /// Takes the first `len` elements off. Panics when there are fewer.
+    /// Removes the first `len` elements and returns them. Panics if there are fewer.
     pub fn split_off(&mut self, len: usize) -> Sink<'a, E> {
         match self {
             Sink::Host(host) => {

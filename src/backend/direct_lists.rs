@@ -1,4 +1,4 @@
-//! Samples and voxels of direct sums as lists of numbers, off-resonance and decay among them.
+//! Samples and voxels of direct sums as lists of numbers, including off-resonance and decay.
 
 use crate::base::error::{try_collect, Result};
 use crate::base::off_resonance::OffResonance;
@@ -6,51 +6,52 @@ use crate::base::real::Real;
 use std::borrow::Cow;
 use std::f64::consts::LOG2_E;
 
-/// Which maps of off-resonance a scan has.
+/// The maps of off-resonance and decay that a scan has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MapsGiven {
-    /// Of f in Hz.
+pub struct MapPresence {
+    /// Whether there is a map of f in Hz.
     pub field: bool,
-    /// Of R in 1/s.
+    /// Whether there is a map of R in 1/s.
     pub decay: bool,
 }
 
-impl MapsGiven {
-    /// Those that are given.
+impl MapPresence {
+    /// Returns the maps that are present.
     pub fn of<T>(off_resonance: &Option<OffResonance<'_, T>>) -> Self {
         let given = off_resonance.as_ref();
-        MapsGiven {
+        MapPresence {
             field: given.is_some_and(|o| o.field_map.is_some()),
             decay: given.is_some_and(|o| o.decay_map.is_some()),
         }
     }
 
-    /// Whether there is one.
+    /// Returns whether any map is present.
     pub fn any(self) -> bool {
         self.field || self.decay
     }
 
-    /// How many lists samples have, and how many voxels have, in an image of so many axes.
+    /// Returns the number of lists of samples and of voxels, for an image of `ndim` axes.
     pub(crate) fn lists(self, ndim: usize) -> [usize; 2] {
-        let own = |maps: &[bool]| ndim + maps.iter().filter(|m| **m).count();
-        [own(&[self.any()]), own(&[self.field, self.decay])]
+        let count = |maps: &[bool]| ndim + maps.iter().filter(|m| **m).count();
+        [count(&[self.any()]), count(&[self.field, self.decay])]
     }
 }
 
-/// Lists of samples and of voxels. A pair's phase in turns is the sum of products of their coordinates.
-pub(crate) struct Lists<L> {
-    /// k; then times, if any map is given.
+/// Lists of samples and of voxels. The phase of a pair in turns is the sum of products of their coordinates.
+pub(crate) struct PointLists<L> {
+    /// k, followed by times if any map is given.
     pub samples: Vec<L>,
-    /// r; then f, where given; then the exponents of decay, where given: a pair's decay is 2^(exponent time).
+    /// r, followed by f if given, followed by the exponents of decay if given. The decay of a pair is 2^(exponent
+    /// time).
     pub voxels: Vec<L>,
-    /// How many lists of each are coordinates: f is one, and the samples' times belong to it.
+    /// Number of lists of each that are coordinates. f counts as one, together with the samples' times.
     pub axes: usize,
-    /// Whether the last list of each is of decay.
+    /// Whether the last list of each describes decay.
     pub decays: bool,
 }
 
-impl<'a, T: Real> Lists<Cow<'a, [T]>> {
-    /// For samples at `k` and voxels at `voxels`, or those of the grid of `dims`.
+impl<'a, T: Real> PointLists<Cow<'a, [T]>> {
+    /// Creates the lists for samples at `k` and voxels at `voxels`; `None` means the voxels of the grid of `dims`.
     pub fn new(
         k: &[&'a [T]],
         dims: &[usize],
@@ -71,7 +72,7 @@ impl<'a, T: Real> Lists<Cow<'a, [T]>> {
                 axes += 1;
             }
             if let Some(r) = decay_map {
-                // Finite even where R is absurd, so that no product with a time of 0 is NaN.
+                // The exponents are finite even for extreme R, so that no product with a time of 0 is NaN.
                 let exponents = r.iter().map(|r| T::of((-LOG2_E * r.wide()).max(-T::LARGEST)));
                 voxels.push(Cow::Owned(try_collect(r.len(), "decay", exponents)?));
                 decays = true;
@@ -83,11 +84,11 @@ impl<'a, T: Real> Lists<Cow<'a, [T]>> {
         for lists in [&samples, &voxels] {
             assert!(lists.iter().all(|l| l.len() == lists[0].len()), "lists of different lengths");
         }
-        Ok(Lists { samples, voxels, axes, decays })
+        Ok(PointLists { samples, voxels, axes, decays })
     }
 }
 
-/// The positions of the voxels of a grid, a list an axis.
+/// Returns the positions of the voxels of a grid, one list per axis.
 fn grid_positions<T: Real>(dims: &[usize]) -> Result<Vec<Vec<T>>> {
     let total = dims.iter().product();
     let mut stride = 1;
@@ -111,9 +112,9 @@ mod tests {
         for (field, decay) in [(false, false), (true, false), (false, true), (true, true)] {
             let off =
                 OffResonance { field_map: field.then_some(&f[..]), decay_map: decay.then_some(&r), times: &times };
-            let lists = Lists::new(&k, &[3, 2], None, Some(off)).unwrap();
-            assert_eq!(MapsGiven::of(&Some(off)), MapsGiven { field, decay });
-            assert_eq!(MapsGiven { field, decay }.lists(2), [lists.samples.len(), lists.voxels.len()]);
+            let lists = PointLists::new(&k, &[3, 2], None, Some(off)).unwrap();
+            assert_eq!(MapPresence::of(&Some(off)), MapPresence { field, decay });
+            assert_eq!(MapPresence { field, decay }.lists(2), [lists.samples.len(), lists.voxels.len()]);
             assert_eq!((lists.axes, lists.decays), (2 + usize::from(field), decay));
             assert_eq!(lists.voxels[0][..], [-1.0, 0.0, 1.0, -1.0, 0.0, 1.0]);
             assert_eq!(lists.voxels[1][..], [-1.0, -1.0, -1.0, 0.0, 0.0, 0.0]);
@@ -128,6 +129,6 @@ mod tests {
                 assert_eq!(exponents[..3], [0.0, -std::f32::consts::LOG2_E, -2.0 * std::f32::consts::LOG2_E]);
             }
         }
-        assert_eq!(MapsGiven::of::<f32>(&None), MapsGiven::default());
+        assert_eq!(MapPresence::of::<f32>(&None), MapPresence::default());
     }
 }

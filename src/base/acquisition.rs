@@ -1,5 +1,5 @@
-//! The use of an acquisition, decided from its ISMRMRD flags. Every host asks here, so that all use the same
-//! acquisitions for images, for coil maps and for whitening.
+//! The use of an acquisition, determined by its ISMRMRD flags. Every host uses this table, so that all hosts use the
+//! same acquisitions for images, coil maps and whitening.
 
 /// A purpose that acquisitions are used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,7 +64,7 @@ const UNUSED: [(u32, UnusedReason); 8] = [
 ];
 
 impl AcquisitionUse {
-    /// All uses, in their order.
+    /// All uses, in their order of declaration.
     pub const ALL: [AcquisitionUse; 12] = [
         AcquisitionUse::Image,
         AcquisitionUse::Calibration,
@@ -82,9 +82,9 @@ impl AcquisitionUse {
 
     /// Returns the use of an acquisition with these ISMRMRD flags.
     ///
-    /// Noise comes first: a noise acquisition has no signal, so that it is nothing else. Next come the flags of data
-    /// that are neither image nor calibration: phase correction lines of a calibration scan have both flags and are
-    /// not used. All other flags (positions in the measurement, reversed readouts, the user's) do not matter.
+    /// Noise takes precedence: a noise acquisition contains no signal. Flags of data that are neither image nor
+    /// calibration come next: a phase correction line of a calibration scan has both flags and is not used. All other
+    /// flags (positions in the measurement, reversed readouts, user flags) are ignored.
     pub fn of_flags(flags: u64) -> AcquisitionUse {
         let has = |bit: u32| flags >> (bit - 1) & 1 == 1;
         if has(NOISE_MEASUREMENT) {
@@ -147,41 +147,41 @@ impl AcquisitionUse {
 mod tests {
     use super::*;
 
-    fn of(bits: &[u32]) -> AcquisitionUse {
+    fn use_of_bits(bits: &[u32]) -> AcquisitionUse {
         AcquisitionUse::of_flags(bits.iter().fold(0, |flags, bit| flags | 1 << (bit - 1)))
     }
 
     #[test]
     fn flags_decide_the_use() {
-        let unused = |bits: &[u32]| match of(bits) {
+        let unused = |bits: &[u32]| match use_of_bits(bits) {
             AcquisitionUse::Unused(reason) => reason,
             other => panic!("{bits:?} is {other:?}"),
         };
-        assert_eq!(of(&[]), AcquisitionUse::Image);
-        assert_eq!(of(&[20]), AcquisitionUse::Calibration);
-        assert_eq!(of(&[21]), AcquisitionUse::ImageAndCalibration);
-        assert_eq!(of(&[20, 21]), AcquisitionUse::ImageAndCalibration);
-        assert_eq!(of(&[19]), AcquisitionUse::Noise);
-        assert_eq!(of(&[19, 20, 21, 24]), AcquisitionUse::Noise);
+        assert_eq!(use_of_bits(&[]), AcquisitionUse::Image);
+        assert_eq!(use_of_bits(&[20]), AcquisitionUse::Calibration);
+        assert_eq!(use_of_bits(&[21]), AcquisitionUse::ImageAndCalibration);
+        assert_eq!(use_of_bits(&[20, 21]), AcquisitionUse::ImageAndCalibration);
+        assert_eq!(use_of_bits(&[19]), AcquisitionUse::Noise);
+        assert_eq!(use_of_bits(&[19, 20, 21, 24]), AcquisitionUse::Noise);
         for (bit, reason) in UNUSED {
             assert_eq!([unused(&[bit]), unused(&[bit, 20]), unused(&[bit, 21, 22])], [reason; 3]);
-            assert!(of(&[bit]).purposes().is_empty());
+            assert!(use_of_bits(&[bit]).purposes().is_empty());
         }
     }
 
     #[test]
     fn other_flags_do_not_matter() {
-        let known: Vec<u32> = UNUSED.iter().map(|u| u.0).chain([19, 20, 21]).collect();
-        for bit in (1..=64).filter(|bit| !known.contains(bit)) {
-            assert_eq!(of(&[bit]), AcquisitionUse::Image, "bit {bit}");
-            assert_eq!(of(&[bit, 20]), AcquisitionUse::Calibration, "bit {bit}");
+        let used_bits: Vec<u32> = UNUSED.iter().map(|u| u.0).chain([19, 20, 21]).collect();
+        for bit in (1..=64).filter(|bit| !used_bits.contains(bit)) {
+            assert_eq!(use_of_bits(&[bit]), AcquisitionUse::Image, "bit {bit}");
+            assert_eq!(use_of_bits(&[bit, 20]), AcquisitionUse::Calibration, "bit {bit}");
         }
     }
 
     #[test]
     fn names_differ() {
-        let mut names: Vec<&str> = UNUSED.iter().map(|u| of(&[u.0]).name()).collect();
-        names.extend([of(&[]), of(&[19]), of(&[20]), of(&[21])].map(AcquisitionUse::name));
+        let mut names: Vec<&str> = UNUSED.iter().map(|u| use_of_bits(&[u.0]).name()).collect();
+        names.extend([&[][..], &[19], &[20], &[21]].map(use_of_bits).map(AcquisitionUse::name));
         let all = names.len();
         names.sort_unstable();
         names.dedup();

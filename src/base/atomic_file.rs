@@ -1,11 +1,11 @@
-//! Files that appear whole or not at all, and several of them all or none.
+//! Writes files atomically: a file appears complete or not at all, and several files appear together or not at all.
 //!
-//! Everything is written to temporary files first, which are renamed when the last of them is complete: an error, a
-//! panic or the end of the process leaves the old files. A link stands for the file it leads to. A device, a fifo or an
-//! open descriptor (`/dev/null`, `/dev/stdout`) cannot be replaced: it is written into, once all files are complete and
-//! before the first is renamed.
+//! All output goes to temporary files, which are renamed when the last of them is complete: after an error, a panic or
+//! the end of the process the old files remain. A link stands for its target. A device, a fifo or an open descriptor
+//! (`/dev/null`, `/dev/stdout`) cannot be replaced: its bytes are written after all files are complete and before the
+//! first is renamed.
 //!
-//! Why not the crate tempfile: it replaces one file at a time, and does not remove files at a signal.
+//! The crate tempfile is not used because it replaces one file at a time and does not remove files after a signal.
 
 use crate::base::error::{bail, Result};
 use crate::base::per_process::PerProcess;
@@ -15,39 +15,40 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The temporary files of this process. A thread that creates, renames or removes one of them holds the lock. A
-/// parent process removes its own files.
+/// The temporary files of this process. A thread holds the lock while it creates, renames or removes one of them. A
+/// forked child has an empty list: the parent removes its own files.
 static TEMPORARY: PerProcess<Mutex<Vec<PathBuf>>> = PerProcess::new(Mutex::new(Vec::new()), |_| Mutex::new(Vec::new()));
 
 fn temporary_files() -> MutexGuard<'static, Vec<PathBuf>> {
     TEMPORARY.get().lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removes the temporary files of a process that is about to end at a signal. While the result lives, none is created
-/// and no file is replaced.
-pub fn give_up() -> MutexGuard<'static, impl Sized> {
+/// Removes the temporary files of a process that is about to end after a signal. While the returned guard lives, no
+/// temporary file is created and no file is replaced.
+pub fn remove_temporary_files() -> MutexGuard<'static, impl Sized> {
     let mut files = temporary_files();
-    // The process ends: a file that cannot be removed is not reported.
+    // Errors are ignored because the process ends.
     files.drain(..).for_each(|path| drop(fs::remove_file(path)));
     files
 }
 
-/// The destination of a name.
+/// The object that a name denotes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Destination {
-    /// A file, existing or not, at the end of all links: it is replaced.
+    /// A file, existing or not, after all links are resolved. It is replaced.
     File(PathBuf),
-    /// A device, a fifo, or an open descriptor of this process: it is written into.
+    /// A device, a fifo, or an open descriptor of this process. Bytes are written to it.
     Stream,
 }
 
 impl Destination {
-    fn of(path: &Path) -> Result<Destination> {
+    /// Resolves a name, and checks that it can be written.
+    fn resolve(path: &Path) -> Result<Destination> {
         let shown = path.display();
         let ends_as_folder =
             path.as_os_str().as_encoded_bytes().last().is_some_and(|&b| std::path::is_separator(b.into()));
         if path.file_name().is_none() || ends_as_folder {
-            bail!(IO, "{shown}: this is no name of a file: give one");
+            bail!(IO, "{shown}: this is not a file name: give the name of a file");
         }
         let descriptors = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
         if descriptors.iter().any(|d| path.starts_with(d)) {
@@ -57,23 +58,26 @@ impl Destination {
             Ok(about) if about.is_dir() => bail!(IO, "{shown}: this is a folder: give the name of a file"),
             Ok(about) if !about.is_file() => return Ok(Destination::Stream),
             Ok(_) => match path.canonicalize() {
-                // A rename needs no right to write to the file, but a file without that right is to stay.
+                // A rename does not need permission to write the file. The check protects files without that
+                // permission.
                 Ok(file) => match OpenOptions::new().append(true).open(&file) {
                     Ok(_) => return Ok(Destination::File(file)),
-                    Err(e) => bail!(IO, "{shown}: the file may not be written: {e}: give another name, or free it"),
+                    Err(e) => {
+                        bail!(IO, "{shown}: the file cannot be written: {e}: give a different name, or allow writing")
+                    }
                 },
                 Err(e) => bail!(IO, "{shown}: {e}"),
             },
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => bail!(IO, "{shown}: {e}"),
         }
-        // The file does not exist: links may lead to its name.
+        // The file does not exist, but links may lead to its name.
         let mut file = path.to_owned();
         while let Ok(to) = fs::read_link(&file) {
             file = folder_of(&file).join(to);
         }
         let (folder, Some(name)) = (folder_of(&file), file.file_name()) else {
-            bail!(IO, "{shown}: this link leads to {}, which is no name of a file", file.display());
+            bail!(IO, "{shown}: this link leads to {}, which is not a file name", file.display());
         };
         match folder.canonicalize() {
             Ok(folder) => Ok(Destination::File(folder.join(name))),
@@ -89,102 +93,106 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The identity of a file, the same under all its names.
+/// The identity of a file, equal for all of its names.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Identity {
-    /// The device and the inode of an existing file.
-    There(u64, u64),
-    /// The full name of a file that does not exist.
-    Name(PathBuf),
+    /// Device and inode of an existing file.
+    Existing(u64, u64),
+    /// Full name of a file that does not exist.
+    Missing(PathBuf),
 }
 
-/// The identity of a file that is written or read; none for a device, and for what cannot be the name of a file.
+/// Returns the identity of a file; `None` for a device, or if `path` cannot be a file name.
 pub fn identity(path: &Path) -> Option<Identity> {
     #[cfg(unix)]
     if let Ok(about) = fs::metadata(path) {
         use std::os::unix::fs::{FileTypeExt, MetadataExt};
-        return (!about.file_type().is_char_device()).then(|| Identity::There(about.dev(), about.ino()));
+        return (!about.file_type().is_char_device()).then(|| Identity::Existing(about.dev(), about.ino()));
     }
-    match Destination::of(path) {
-        Ok(Destination::File(file)) => Some(Identity::Name(file)),
+    match Destination::resolve(path) {
+        Ok(Destination::File(file)) => Some(Identity::Missing(file)),
         _ => None,
     }
 }
 
-/// Checks that a file can be written at a name, without writing it.
-pub fn check(target: &Path) -> Result<()> {
+/// Checks that a file can be written under a name, without writing it.
+pub fn check_writable(target: &Path) -> Result<()> {
     AtomicFiles::new().add(target).map(drop)
 }
 
-/// Calls `write`, whose files appear together when it has succeeded.
-pub fn whole<T>(write: impl FnOnce(&mut AtomicFiles) -> Result<T>) -> Result<T> {
+/// Calls `write`. All files that it adds appear together if it succeeds.
+pub fn write_atomically<T>(write: impl FnOnce(&mut AtomicFiles) -> Result<T>) -> Result<T> {
     let mut files = AtomicFiles::new();
     let result = write(&mut files)?;
     files.commit()?;
     Ok(result)
 }
 
-/// Files being written, none of which is under its name before [`AtomicFiles::commit`].
+/// Files under construction. Their names appear with [`AtomicFiles::commit`].
 #[derive(Debug, Default)]
 pub struct AtomicFiles {
-    parts: Vec<Part>,
+    files: Vec<PendingFile>,
 }
 
+/// A file that is being written.
 #[derive(Debug)]
-struct Part {
-    /// The name that was asked for.
+struct PendingFile {
+    /// The requested name.
     target: PathBuf,
-    place: Destination,
-    /// Holds the bytes until [`AtomicFiles::commit`].
+    destination: Destination,
+    /// Contains the bytes until [`AtomicFiles::commit`].
     temporary: PathBuf,
 }
 
 impl AtomicFiles {
-    /// No files.
+    /// Creates an empty set of files.
     pub fn new() -> AtomicFiles {
         AtomicFiles::default()
     }
 
-    /// The name of an empty file, to be written in place of `target`.
+    /// Creates an empty temporary file to be written in place of `target`, and returns its name.
     ///
     /// # Errors
-    /// `IO` when there can be no file `target`.
+    /// `IO` if `target` cannot be a file.
     pub fn add(&mut self, target: &Path) -> Result<PathBuf> {
-        let place = Destination::of(target)?;
-        let (temporary, folder) = match &place {
+        let destination = Destination::resolve(target)?;
+        let (temporary, folder) = match &destination {
             Destination::File(file) => (create(folder_of(file), fs::metadata(file).ok()), folder_of(file).to_owned()),
             Destination::Stream => (create(&std::env::temp_dir(), None), std::env::temp_dir()),
         };
         match temporary {
             Ok(temporary) => {
-                self.parts.push(Part { target: target.to_owned(), place, temporary: temporary.clone() });
+                self.files.push(PendingFile { target: target.to_owned(), destination, temporary: temporary.clone() });
                 Ok(temporary)
             }
             Err(e) => {
                 let (shown, folder) = (target.display(), folder.display());
-                bail!(IO, "{shown}: no file can be created in the folder {folder}: {e}: give a name in another one")
+                bail!(
+                    IO,
+                    "{shown}: no file can be created in the folder {folder}: {e}: give a name in a different folder"
+                )
             }
         }
     }
 
-    /// Gives all files their names. After an error each name has what it had before.
+    /// Gives all files their names. After an error, each name has its previous contents.
     ///
     /// # Errors
-    /// `IO`, with the name that could not be written.
+    /// `IO` with the name that could not be written.
     pub fn commit(self) -> Result<()> {
         self.sync()?;
         self.write_streams()?;
-        let mut listed = temporary_files();
+        let mut temporaries = temporary_files();
         let mut files: Vec<Replacement> = self
-            .parts
+            .files
             .iter()
-            .filter_map(|part| match &part.place {
-                Destination::File(file) => Some(Replacement { part, file, old: None }),
+            .filter_map(|pending| match &pending.destination {
+                Destination::File(file) => Some(Replacement { pending, file, old: None }),
                 Destination::Stream => None,
             })
             .collect();
-        let (done, mut failed) = match keep_old_files(&mut files) {
-            Ok(()) => rename_all(&files, &mut listed),
+        let (done, mut failed) = match back_up(&mut files) {
+            Ok(()) => rename_all(&files, &mut temporaries),
             Err(text) => (0, Some(text)),
         };
         if let Some(text) = &mut failed {
@@ -192,88 +200,92 @@ impl AtomicFiles {
         }
         for old in files.into_iter().filter_map(|file| file.old) {
             if let Err(e) = fs::remove_file(&old) {
-                log::warn!("{}: an old file, kept meanwhile, could not be removed: {e}", old.display());
+                log::warn!("{}: the backup of a replaced file could not be removed: {e}", old.display());
             }
         }
-        drop(listed);
+        drop(temporaries);
         match failed {
             Some(text) => bail!(IO, "{text}"),
             None => Ok(()),
         }
     }
 
-    /// Brings all bytes to the disk before any name is changed: else a power cut could leave a name without its bytes.
+    /// Writes all bytes to the disk before a name changes. Otherwise a power cut could leave a name without its
+    /// contents.
     fn sync(&self) -> Result<()> {
-        for part in &self.parts {
-            if let Err(e) = OpenOptions::new().append(true).open(&part.temporary).and_then(|f| f.sync_all()) {
-                bail!(IO, "{}: {e}", part.target.display());
+        for file in &self.files {
+            if let Err(e) = OpenOptions::new().append(true).open(&file.temporary).and_then(|f| f.sync_all()) {
+                bail!(IO, "{}: {e}", file.target.display());
             }
         }
         Ok(())
     }
 
+    /// Copies the bytes for devices, fifos and descriptors to their destinations.
     fn write_streams(&self) -> Result<()> {
-        for part in self.parts.iter().filter(|part| part.place == Destination::Stream) {
-            // Appended, or a file that standard output was redirected to would lose its contents.
+        for file in self.files.iter().filter(|file| file.destination == Destination::Stream) {
+            // Bytes are appended: otherwise a file that standard output was redirected to would lose its contents.
             let mut into = OpenOptions::new();
             let copied = into
                 .append(true)
-                .open(&part.target)
-                .and_then(|mut into| io::copy(&mut File::open(&part.temporary)?, &mut into));
+                .open(&file.target)
+                .and_then(|mut into| io::copy(&mut File::open(&file.temporary)?, &mut into));
             if let Err(e) = copied {
-                bail!(IO, "{}: could not be written: {e}", part.target.display());
+                bail!(IO, "{}: could not be written: {e}", file.target.display());
             }
         }
         Ok(())
     }
 }
 
-/// A file about to be replaced, and the name under which its old contents are kept meanwhile.
+/// A file about to be replaced, and the backup of its old contents; `None` without a backup.
 struct Replacement<'a> {
-    part: &'a Part,
+    pending: &'a PendingFile,
     file: &'a Path,
     old: Option<PathBuf>,
 }
 
-/// Keeps the old files under other names, until the last of several new ones is in place. Fails with a text for a
-/// message.
-fn keep_old_files(files: &mut [Replacement<'_>]) -> std::result::Result<(), String> {
+/// Creates backups of the old files, if several files are replaced. Returns a text for a message on failure.
+fn back_up(files: &mut [Replacement<'_>]) -> std::result::Result<(), String> {
     let several = files.len() > 1;
-    for Replacement { part, file, old } in files.iter_mut().filter(|f| several && f.file.exists()) {
+    for Replacement { pending, file, old } in files.iter_mut().filter(|f| several && f.file.exists()) {
         let backup = fresh_name(folder_of(file));
         match fs::hard_link(*file, &backup).or_else(|_| fs::copy(*file, &backup).map(drop)) {
             Ok(()) => *old = Some(backup),
             Err(e) => {
-                // A copy may have begun.
+                // An incomplete copy may exist.
                 drop(fs::remove_file(&backup));
-                return Err(format!("{}: the old file cannot be kept meanwhile: {e}", part.target.display()));
+                return Err(format!("{}: no backup of the old file can be created: {e}", pending.target.display()));
             }
         }
     }
     Ok(())
 }
 
-/// Renames the temporary files. Returns how many are in place, and the text of the first failure.
-fn rename_all(files: &[Replacement<'_>], listed: &mut Vec<PathBuf>) -> (usize, Option<String>) {
-    for (done, Replacement { part, file, .. }) in files.iter().enumerate() {
-        match fs::rename(&part.temporary, file) {
-            Ok(()) => listed.retain(|path| *path != part.temporary),
-            Err(e) => return (done, Some(format!("{}: {e}", part.target.display()))),
+/// Renames the temporary files. Returns the number of renamed files and the text of the first failure.
+fn rename_all(files: &[Replacement<'_>], temporaries: &mut Vec<PathBuf>) -> (usize, Option<String>) {
+    for (done, Replacement { pending, file, .. }) in files.iter().enumerate() {
+        match fs::rename(&pending.temporary, file) {
+            Ok(()) => temporaries.retain(|path| *path != pending.temporary),
+            Err(e) => return (done, Some(format!("{}: {e}", pending.target.display()))),
         }
     }
     (files.len(), None)
 }
 
-/// Undoes renames. Returns the text of failures.
+/// Undoes renames. Returns the text of all failures.
 fn restore(files: &mut [Replacement<'_>]) -> String {
     let mut text = String::new();
-    for Replacement { part, file, old } in files {
+    for Replacement { pending, file, old } in files {
         let undone = match old.take() {
-            Some(old) => fs::rename(&old, *file).map_err(|e| format!("{e}: it is in {}", old.display())),
+            Some(old) => fs::rename(&old, *file).map_err(|e| format!("{e}: they are in {}", old.display())),
             None => fs::remove_file(*file).map_err(|e| e.to_string()),
         };
         if let Err(e) = undone {
-            text += &format!("; {} is written, and what it was could not be restored: {e}", part.target.display());
+            text += &format!(
+                "; {} has its new contents, and the old ones could not be restored: {e}",
+                pending.target.display()
+            );
         }
     }
     text
@@ -281,39 +293,39 @@ fn restore(files: &mut [Replacement<'_>]) -> String {
 
 impl Drop for AtomicFiles {
     fn drop(&mut self) {
-        let mut listed = temporary_files();
-        for part in &self.parts {
-            // Renamed files are not listed any more.
-            if let Some(at) = listed.iter().position(|path| *path == part.temporary) {
-                if let Err(e) = fs::remove_file(listed.swap_remove(at)) {
-                    log::warn!("{}: a temporary file could not be removed: {e}", part.temporary.display());
+        let mut temporaries = temporary_files();
+        for file in &self.files {
+            // Renamed files are no longer in the list.
+            if let Some(at) = temporaries.iter().position(|path| *path == file.temporary) {
+                if let Err(e) = fs::remove_file(temporaries.swap_remove(at)) {
+                    log::warn!("{}: a temporary file could not be removed: {e}", file.temporary.display());
                 }
             }
         }
     }
 }
 
-/// A name in a folder that this process gives to no other file, in any thread.
+/// Returns a name in a folder that this process uses for no other file, in any thread.
 fn fresh_name(folder: &Path) -> PathBuf {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     folder.join(format!(".recon-{}-{number}.part", std::process::id()))
 }
 
-/// Creates a temporary file, with the permissions of the file that it will replace, if there is one.
+/// Creates a temporary file with the permissions of the file that it will replace, if that exists.
 fn create(folder: &Path, replaced: Option<fs::Metadata>) -> io::Result<PathBuf> {
-    let mut listed = temporary_files();
+    let mut temporaries = temporary_files();
     loop {
         let path = fresh_name(folder);
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(file) => {
-                listed.push(path.clone());
+                temporaries.push(path.clone());
                 if let Some(about) = replaced {
                     file.set_permissions(about.permissions())?;
                 }
                 return Ok(path);
             }
-            // A process of the same number, in another container or on another machine, uses that name.
+            // A process with the same id, in a different container or on a different machine, uses that name.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(e),
         }
@@ -325,7 +337,7 @@ mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
 
-    /// A folder that is removed with this value.
+    /// A test folder that is removed when dropped.
     struct Folder(PathBuf);
 
     impl Folder {
@@ -337,7 +349,7 @@ mod tests {
         fn path(&self, name: &str) -> PathBuf {
             self.0.join(name)
         }
-        fn put(&self, name: &str, text: &str) -> PathBuf {
+        fn create(&self, name: &str, text: &str) -> PathBuf {
             fs::write(self.path(name), text).unwrap();
             self.path(name)
         }
@@ -356,25 +368,28 @@ mod tests {
     }
 
     fn write(targets: &[&Path], text: &str) -> Result<()> {
-        whole(|files| targets.iter().try_for_each(|t| files.add(t).map(|part| fs::write(part, text).unwrap())))
+        write_atomically(|files| {
+            targets.iter().try_for_each(|t| files.add(t).map(|part| fs::write(part, text).unwrap()))
+        })
     }
 
     #[test]
     fn failing_writers_leave_nothing() {
         let dir = Folder::new("failing");
-        let target = dir.put("a.bin", "old");
-        let r: Result<()> = whole(|files| {
+        let target = dir.create("a.bin", "old");
+        let r: Result<()> = write_atomically(|files| {
             fs::write(files.add(&target)?, "half").unwrap();
             bail!(IO, "disk full")
         });
         assert_eq!(r.unwrap_err().message(), "disk full");
-        let panicking = || whole(|files| -> Result<()> { panic!("{:?}", fs::write(files.add(&target)?, "half")) });
+        let panicking =
+            || write_atomically(|files| -> Result<()> { panic!("{:?}", fs::write(files.add(&target)?, "half")) });
         assert!(std::panic::catch_unwind(panicking).is_err());
         assert_eq!((fs::read_to_string(&target).unwrap(), dir.names()), ("old".into(), vec!["a.bin".into()]));
     }
 
     #[test]
-    fn several_are_replaced_together_or_not_at_all() {
+    fn several_files_are_replaced_together_or_not_at_all() {
         let dir = Folder::new("several");
         let (a, b) = (dir.path("x.cfl"), dir.path("x.hdr"));
         let read = |path: &Path| fs::read_to_string(path).unwrap();
@@ -385,8 +400,8 @@ mod tests {
                 (text.into(), text.into(), vec!["x.cfl".into(), "x.hdr".into()])
             );
         }
-        // The second target turns into a folder while the writer works: the first must come back.
-        let r = whole(|files| {
+        // The second target becomes a folder during the write: the first must be restored.
+        let r = write_atomically(|files| {
             fs::write(files.add(&a)?, "3").unwrap();
             fs::write(files.add(&b)?, "3").unwrap();
             fs::remove_file(&b).unwrap();
@@ -395,9 +410,9 @@ mod tests {
         });
         assert_eq!(r.unwrap_err().kind(), ErrorKind::IO);
         assert_eq!((read(&a), dir.names()), ("2".into(), vec!["x.cfl".into(), "x.hdr".into()]));
-        // A new file is removed again.
+        // A new file is removed after a failure.
         let c = dir.path("c");
-        let r = whole(|files| {
+        let r = write_atomically(|files| {
             fs::write(files.add(&c)?, "3").unwrap();
             fs::write(files.add(&dir.path("d"))?, "3").unwrap();
             fs::create_dir(dir.path("d")).unwrap();
@@ -407,17 +422,17 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none_are_refused() {
+    fn invalid_names_are_errors() {
         let dir = Folder::new("none");
         for (path, words) in [
             (dir.path("nowhere/a.bin"), "nowhere does not exist: create it first"),
             (dir.0.clone(), "this is a folder"),
-            (dir.path("a/"), "no name of a file"),
-            (PathBuf::new(), "no name of a file"),
-            (dir.path("a/.."), "no name of a file"),
-            (dir.put("file", "").join("a"), "Not a directory"),
+            (dir.path("a/"), "not a file name"),
+            (PathBuf::new(), "not a file name"),
+            (dir.path("a/.."), "not a file name"),
+            (dir.create("file", "").join("a"), "Not a directory"),
         ] {
-            let e = check(&path).unwrap_err();
+            let e = check_writable(&path).unwrap_err();
             assert!(e.kind() == ErrorKind::IO && e.message().contains(words), "{path:?}: {e}");
         }
         assert_eq!(dir.names(), ["file"]);
@@ -425,11 +440,11 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn links_devices_and_fifos_stay_what_they_are() {
+    fn links_devices_and_fifos_are_preserved() {
         use std::os::unix::fs::{symlink, FileTypeExt, PermissionsExt};
         let dir = Folder::new("links");
         let (file, link, dangling, fifo) =
-            (dir.put("file", "old"), dir.path("link"), dir.path("dangling"), dir.path("fifo"));
+            (dir.create("file", "old"), dir.path("link"), dir.path("dangling"), dir.path("fifo"));
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         fs::create_dir(dir.path("folder")).unwrap();
         symlink("file", dir.path("other")).unwrap();
@@ -443,7 +458,7 @@ mod tests {
         assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 
         let name = std::ffi::CString::new(fifo.as_os_str().as_encoded_bytes()).unwrap();
-        // SAFETY: a name that ends in 0.
+        // SAFETY: the name ends in 0.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         let reader = std::thread::spawn({
             let fifo = fifo.clone();
@@ -452,7 +467,7 @@ mod tests {
         write(&[&fifo], "through").unwrap();
         assert_eq!(reader.join().unwrap(), "through");
         assert!(fs::metadata(&fifo).unwrap().file_type().is_fifo());
-        // A full device: no file appears then.
+        // If a device is full, no file appears.
         #[cfg(target_os = "linux")]
         {
             let e = write(&[&file, Path::new("/dev/full")], "newer").unwrap_err();
@@ -464,9 +479,9 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn files_are_known_by_all_their_names() {
+    fn all_names_of_a_file_have_one_identity() {
         let dir = Folder::new("names");
-        let file = dir.put("file", "");
+        let file = dir.create("file", "");
         fs::hard_link(&file, dir.path("second")).unwrap();
         std::os::unix::fs::symlink("absent", dir.path("link")).unwrap();
         let same = |a: &str, b: &str| identity(&dir.path(a)).unwrap() == identity(&dir.path(b)).unwrap();

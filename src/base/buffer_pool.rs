@@ -1,35 +1,35 @@
-//! Buffers that a plan allocates once and uses again, also from several threads at a time.
+//! A pool of reusable buffers, for use from several threads.
 
 use crate::base::error::{bail, try_reserve, Result};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
-/// Buffers that are made once and used again.
+/// A pool of buffers that are created once and reused.
 pub struct Pool<S> {
-    state: Mutex<State<S>>,
-    /// Signals that a buffer was returned.
+    state: Mutex<PoolState<S>>,
+    /// Notified when a buffer is returned.
     returned: Condvar,
 }
 
-/// Unused buffers, with room for all that were made: to return one allocates nothing.
-struct State<S> {
+/// The unused buffers. The list has capacity for all buffers ever created, so that returning one allocates nothing.
+struct PoolState<S> {
     idle: Vec<S>,
-    made: usize,
+    created: usize,
 }
 
-impl<S> Default for State<S> {
+impl<S> Default for PoolState<S> {
     fn default() -> Self {
-        State { idle: Vec::new(), made: 0 }
+        PoolState { idle: Vec::new(), created: 0 }
     }
 }
 
-impl<S> State<S> {
-    /// Counts another buffer, which is about to be made.
-    fn add(&mut self) -> Result<()> {
-        let room = self.made + 1 - self.idle.len();
-        if self.idle.try_reserve(room).is_err() {
-            bail!(OutOfHostMemory, "could not allocate room for another buffer: free memory");
+impl<S> PoolState<S> {
+    /// Counts a buffer that is about to be created, and reserves its place in the list.
+    fn count_new(&mut self) -> Result<()> {
+        let additional = self.created + 1 - self.idle.len();
+        if self.idle.try_reserve(additional).is_err() {
+            bail!(OutOfHostMemory, "out of memory while a buffer was added to a pool: free memory");
         }
-        self.made += 1;
+        self.created += 1;
         Ok(())
     }
 }
@@ -41,57 +41,58 @@ impl<S> Default for Pool<S> {
 }
 
 impl<S> Pool<S> {
-    /// An empty pool.
+    /// Creates an empty pool.
     pub fn new() -> Self {
         Pool::default()
     }
 
-    /// A pool of `count` buffers.
+    /// Creates a pool of `count` buffers.
     pub fn filled(count: usize, mut make: impl FnMut() -> Result<S>) -> Result<Self> {
         let mut idle = try_reserve(count, "buffers")?;
         for _ in 0..count {
             idle.push(make()?);
         }
-        Ok(Pool { state: Mutex::new(State { idle, made: count }), ..Pool::default() })
+        Ok(Pool { state: Mutex::new(PoolState { idle, created: count }), ..Pool::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<S>> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<S>> {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// One of the pool's buffers, or a new one.
+    /// Returns an unused buffer, or a new one if all are in use.
     pub fn try_take(&self, make: impl FnOnce() -> Result<S>) -> Result<Lease<'_, S>> {
         let mut state = self.lock();
-        if let Some(thing) = state.idle.pop() {
-            return Ok(self.lease(thing));
+        if let Some(buffer) = state.idle.pop() {
+            return Ok(self.lease(buffer));
         }
-        state.add()?;
+        state.count_new()?;
         drop(state);
         self.make(make)
     }
 
-    fn lease(&self, thing: S) -> Lease<'_, S> {
-        Lease { pool: self, thing: Some(thing) }
+    fn lease(&self, buffer: S) -> Lease<'_, S> {
+        Lease { pool: self, buffer: Some(buffer) }
     }
 
-    /// Makes a buffer that has been counted, without the lock: several threads make theirs at once.
+    /// Creates a buffer that has been counted. The lock is not held, so that several threads can create buffers at
+    /// once.
     fn make(&self, make: impl FnOnce() -> Result<S>) -> Result<Lease<'_, S>> {
         match make() {
-            Ok(thing) => Ok(self.lease(thing)),
+            Ok(buffer) => Ok(self.lease(buffer)),
             Err(e) => {
-                self.lock().made -= 1;
+                self.lock().created -= 1;
                 Err(e)
             }
         }
     }
 
-    /// One of the pool's buffers, or a new one. Where none can be made, waits until one is returned: the pool must have
-    /// been made with at least one.
+    /// Returns an unused buffer, or a new one. If a new buffer cannot be created, waits until one is returned; the pool
+    /// must have been created with at least one buffer.
     pub fn take_or_wait(&self, make: impl FnOnce() -> Result<S>) -> Lease<'_, S> {
         let mut state = self.lock();
-        assert!(state.made > 0, "nothing can come back to an empty pool");
-        // Once that has failed, what comes back is waited for.
-        if state.idle.is_empty() && state.add().is_ok() {
+        assert!(state.created > 0, "a wait on an empty pool would never end");
+        // After a failure, only returned buffers are used.
+        if state.idle.is_empty() && state.count_new().is_ok() {
             drop(state);
             if let Ok(lease) = self.make(make) {
                 return lease;
@@ -99,37 +100,37 @@ impl<S> Pool<S> {
             state = self.lock();
         }
         loop {
-            if let Some(thing) = state.idle.pop() {
-                return self.lease(thing);
+            if let Some(buffer) = state.idle.pop() {
+                return self.lease(buffer);
             }
             state = self.returned.wait(state).unwrap_or_else(|e| e.into_inner());
         }
     }
 }
 
-/// A buffer of a [`Pool`]; returned when dropped.
+/// A buffer of a [`Pool`], which is returned to the pool when dropped.
 pub struct Lease<'a, S> {
     pool: &'a Pool<S>,
-    thing: Option<S>,
+    buffer: Option<S>,
 }
 
 impl<S> std::ops::Deref for Lease<'_, S> {
     type Target = S;
     fn deref(&self) -> &S {
-        self.thing.as_ref().expect("present until dropped")
+        self.buffer.as_ref().expect("present until dropped")
     }
 }
 
 impl<S> std::ops::DerefMut for Lease<'_, S> {
     fn deref_mut(&mut self) -> &mut S {
-        self.thing.as_mut().expect("present until dropped")
+        self.buffer.as_mut().expect("present until dropped")
     }
 }
 
 impl<S> Drop for Lease<'_, S> {
     fn drop(&mut self) {
-        if let Some(thing) = self.thing.take() {
-            self.pool.lock().idle.push(thing);
+        if let Some(buffer) = self.buffer.take() {
+            self.pool.lock().idle.push(buffer);
             self.pool.returned.notify_one();
         }
     }

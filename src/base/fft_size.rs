@@ -1,7 +1,7 @@
-//! Lengths that fast Fourier transforms are fast at.
+//! Transform lengths for which FFTs are fast.
 
-/// The smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7; beyond 64 a multiple of
-/// 8, so that lines of a grid nearly fill vectors.
+/// Returns the smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7. Above 64 it is a
+/// multiple of 8, so that lines of a grid nearly fill vectors.
 pub fn next_fast_size(n: usize) -> usize {
     let step = if n > 64 { 8 } else { 2 };
     let mut size = n.next_multiple_of(step);
@@ -11,12 +11,12 @@ pub fn next_fast_size(n: usize) -> usize {
     size
 }
 
-/// Whether `n`, which is not 0, has no prime factors but 2, 3, 5 and 7.
+/// Returns whether a nonzero `n` has only the prime factors 2, 3, 5 and 7.
 pub fn is_product_of_small_primes(n: usize) -> bool {
     without_factors(n, &[2, 3, 5, 7]) == 1
 }
 
-/// `n`, which is not 0, without these prime factors.
+/// Divides a nonzero `n` by these primes as often as possible.
 fn without_factors(mut n: usize, primes: &[usize]) -> usize {
     for &p in primes {
         while n.is_multiple_of(p) {

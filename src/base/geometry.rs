@@ -1,21 +1,22 @@
 //! The input of a plan: the trajectory, the image, the coils, and the model that relates samples to voxels.
 
 use crate::base::error::{bail, checked_product, Result};
-use crate::base::off_resonance::{Band, OffResonance};
+use crate::base::off_resonance::{OffResonance, OffResonanceRange};
 use crate::base::real::Real;
 use crate::base::warning::{Warning, WarningKind};
-use crate::base::workers::{collect, first, fold, Alone, Workers};
+use crate::base::workers::{collect, find_first, fold, SerialExecutor, Workers};
 use num_complex::Complex;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// How far rounding may move a k-space coordinate out of [-0.5, 0.5]: it is then taken for the end.
+/// Maximum distance of a k-space coordinate from [-0.5, 0.5], as rounding can cause. The coordinate is replaced by the
+/// nearest edge.
 pub const EDGE_ROUNDING: f64 = 1e-6;
 
-/// The reach of k, as a fraction of the 0.5 that the image's size could resolve, below which a plan warns.
-const LEAST_EXTENT: f64 = 0.25;
+/// The largest |k|, as a fraction of the 0.5 that the image's size could resolve, below which a plan warns.
+const MIN_EXTENT: f64 = 0.25;
 
-/// Whether a k-space coordinate lies in [-0.5, 0.5], within [`EDGE_ROUNDING`].
+/// Returns whether a k-space coordinate is in [-0.5, 0.5], within [`EDGE_ROUNDING`].
 pub fn in_range(k: f64) -> bool {
     k.abs() <= 0.5 + EDGE_ROUNDING
 }
@@ -30,41 +31,43 @@ pub enum VoxelBasis {
     Box,
 }
 
-/// A scan, in arrays of the caller, which are read only while a plan is made.
+/// A scan in arrays of the caller, which are read only while the plan is created.
 ///
-/// The model of coil c is s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi (k_m.r + f(r) t_m) - R(r) t_m), with
-/// r = index - floor(n/2) on each axis. Arrays have x fastest.
+/// The model of coil c is s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi (k_m.r + f(r) t_m) - R(r) t_m), with r =
+/// index - floor(n/2) on each axis. In all arrays x varies fastest.
 #[derive(Debug, Clone)]
 pub struct Geometry<'a, T: Real> {
     /// Image size, [nx, ny] or [nx, ny, nz].
     pub dims: Vec<usize>,
-    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5]: one slice of [samples] an axis. A coordinate that
-    /// is outside by at most [`EDGE_ROUNDING`] is taken for the edge.
+    /// k-space coordinates in cycles per voxel, within [-0.5, 0.5]: one slice of [samples] per axis. A coordinate
+    /// outside by at most [`EDGE_ROUNDING`] is replaced by the edge.
     pub coordinates: Vec<&'a [T]>,
-    /// Density weights, none negative, of [samples].
+    /// Non-negative density weights, [samples]; `None` means all 1.
     pub weights: Option<&'a [T]>,
     /// Receive coils.
     pub coils: usize,
-    /// Coil sensitivity maps, [nx, ny, nz, coils]. With maps coils are combined into one image; without, each coil has
-    /// one.
+    /// Coil sensitivity maps, [nx, ny, nz, coils]. With maps, coils are combined into one image; with `None`, each coil
+    /// has an image.
     pub coil_maps: Option<&'a [Complex<T>]>,
     /// Frames measured on this trajectory, reconstructed independently.
     pub frames: usize,
-    /// Voxel positions in voxels, one slice an axis, in place of the grid that `dims` describes. Method exact only.
+    /// Voxel positions in voxels, one slice per axis, which replace the grid of `dims`; `None` for the grid. Requires
+    /// method exact.
     pub voxels: Option<Vec<&'a [T]>>,
     /// The shape of a voxel.
     pub basis: VoxelBasis,
-    /// Off-resonance f in Hz, [nx, ny, nz]: the model then has the factor exp(-i 2 pi f(r) t_m). It wants `times`.
+    /// Off-resonance f in Hz, [nx, ny, nz], which adds the factor exp(-i 2 pi f(r) t_m) to the model. Requires `times`.
     pub field_map: Option<&'a [T]>,
-    /// Decay rates R (R2*) in 1/s, [nx, ny, nz], none negative: the model then has the factor exp(-R(r) t_m). It wants
-    /// `times`.
+    /// Non-negative decay rates R (R2*) in 1/s, [nx, ny, nz], which add the factor exp(-R(r) t_m) to the model.
+    /// Requires `times`.
     pub decay_map: Option<&'a [T]>,
-    /// Time t_m of each sample in seconds from the excitation, or from the echo, [samples], for these maps.
+    /// Time t_m of each sample in seconds from the excitation, or from the echo, [samples]. Requires a field map or
+    /// decay map.
     pub times: Option<&'a [T]>,
 }
 
 impl<'a, T: Real> Geometry<'a, T> {
-    /// One coil, one frame, no weights, point voxels.
+    /// Creates a geometry with one coil, one frame, no weights and point voxels.
     pub fn new(dims: &[usize], coordinates: &[&'a [T]]) -> Self {
         Geometry {
             dims: dims.to_vec(),
@@ -81,28 +84,28 @@ impl<'a, T: Real> Geometry<'a, T> {
         }
     }
 
-    /// With density weights.
+    /// Sets the density weights.
     #[must_use]
     pub fn weights(mut self, weights: &'a [T]) -> Self {
         self.weights = Some(weights);
         self
     }
 
-    /// With several coils.
+    /// Sets the number of coils.
     #[must_use]
     pub fn coils(mut self, coils: usize) -> Self {
         self.coils = coils;
         self
     }
 
-    /// With coil sensitivities.
+    /// Sets the coil sensitivities.
     #[must_use]
     pub fn coil_maps(mut self, maps: &'a [Complex<T>]) -> Self {
         self.coil_maps = Some(maps);
         self
     }
 
-    /// With off-resonance in Hz, and the time of each sample in seconds.
+    /// Sets the off-resonance in Hz and the time of each sample in seconds.
     #[must_use]
     pub fn field_map(mut self, frequencies: &'a [T], times: &'a [T]) -> Self {
         self.field_map = Some(frequencies);
@@ -110,24 +113,24 @@ impl<'a, T: Real> Geometry<'a, T> {
         self
     }
 
-    /// What off-resonance, decay and times reach, where there is a map. Fails at numbers that make no sense.
-    pub(crate) fn band(&self) -> Result<Option<Band>> {
-        self.off_resonance().map(|maps| maps.band(&Alone, self.coil_maps)).transpose()
+    /// Returns the ranges of off-resonance, decay and times; `None` without a map. Fails if a value is invalid.
+    pub(crate) fn band(&self) -> Result<Option<OffResonanceRange>> {
+        self.off_resonance().map(|maps| maps.band(&SerialExecutor, self.coil_maps)).transpose()
     }
 
-    /// Off-resonance and decay, where there is a map of either.
+    /// Returns the maps of off-resonance and decay with the sample times; `None` without a map.
     pub(crate) fn off_resonance(&self) -> Option<OffResonance<'a, T>> {
         let Geometry { field_map, decay_map, times, .. } = *self;
         let times = times.filter(|_| field_map.is_some() || decay_map.is_some())?;
         Some(OffResonance { field_map, decay_map, times })
     }
 
-    /// Samples of one coil and frame.
+    /// Returns the number of samples of one coil and frame.
     pub fn samples(&self) -> usize {
         self.coordinates.first().map_or(0, |k| k.len())
     }
 
-    /// Voxels of one image.
+    /// Returns the number of voxels of one image.
     pub fn voxel_count(&self) -> usize {
         match &self.voxels {
             Some(lists) => lists.first().map_or(0, |r| r.len()),
@@ -135,18 +138,22 @@ impl<'a, T: Real> Geometry<'a, T> {
         }
     }
 
-    /// Checks sizes, and every number.
+    /// Checks all sizes and values.
     pub fn check(&self) -> Result<()> {
         self.check_sizes()?;
-        self.check_numbers(&Alone).map(|_| ())
+        self.check_numbers(&SerialExecutor).map(|_| ())
     }
 
-    /// Checks sizes only, in a time that does not depend on them.
+    /// Checks sizes only, in constant time.
     pub(crate) fn check_sizes(&self) -> Result<()> {
         check_dims(&self.dims)?;
         let ndim = self.dims.len();
         if self.coordinates.len() != ndim {
-            bail!(SizeMismatch, "{} coordinate arrays for {ndim} dimensions: give one an axis", self.coordinates.len());
+            bail!(
+                SizeMismatch,
+                "{} coordinate arrays for {ndim} dimensions: give one per axis",
+                self.coordinates.len()
+            );
         }
         let samples = self.samples();
         if samples == 0 {
@@ -167,13 +174,17 @@ impl<'a, T: Real> Geometry<'a, T> {
         }
         if let Some(lists) = &self.voxels {
             if lists.len() != ndim {
-                bail!(SizeMismatch, "{} lists of voxel positions for {ndim} dimensions: give one an axis", lists.len());
+                bail!(
+                    SizeMismatch,
+                    "{} lists of voxel positions for {ndim} dimensions: give one per axis",
+                    lists.len()
+                );
             }
             if lists[0].is_empty() {
                 bail!(InvalidSize, "the voxel list is empty: give at least one position, or none for the whole grid");
             }
             for r in lists {
-                check_len("voxel positions on an axis", r.len(), lists[0].len(), "as many as on axis 0")?;
+                check_len("voxel positions on an axis", r.len(), lists[0].len(), "the number on axis 0")?;
             }
         }
         let voxels = self.voxel_count();
@@ -185,13 +196,13 @@ impl<'a, T: Real> Geometry<'a, T> {
         self.check_off_resonance(voxels, samples)
     }
 
-    /// Checks the sizes of what belongs to off-resonance.
+    /// Checks the sizes of the maps and sample times.
     pub(crate) fn check_off_resonance(&self, voxels: usize, samples: usize) -> Result<()> {
         if let Some(map) = self.field_map {
-            check_len("off-resonance frequencies", map.len(), voxels, "one a voxel")?;
+            check_len("off-resonance frequencies", map.len(), voxels, "one per voxel")?;
         }
         if let Some(map) = self.decay_map {
-            check_len("decay rates", map.len(), voxels, "one a voxel")?;
+            check_len("decay rates", map.len(), voxels, "one per voxel")?;
         }
         let maps = self.field_map.is_some() || self.decay_map.is_some();
         match self.times {
@@ -199,25 +210,24 @@ impl<'a, T: Real> Geometry<'a, T> {
                 InvalidArgument,
                 "times were given without a field map or a decay map: give one of these, or leave times out"
             ),
-            Some(times) => check_len("sample times", times.len(), samples, "one a sample")?,
+            Some(times) => check_len("sample times", times.len(), samples, "one per sample")?,
             None if maps => bail!(
                 InvalidArgument,
-                "a field map or decay map was given without times: give the time of each sample in seconds, {samples} \
-                 of them"
+                "a field map or decay map was given without times: give the times of all {samples} samples in seconds"
             ),
             None => {}
         }
         Ok(())
     }
 
-    /// Checks every number; sizes must have been checked.
-    pub(crate) fn check_numbers(&self, workers: &dyn Workers) -> Result<Numbers> {
-        let mut all_ends = Vec::with_capacity(self.dims.len());
+    /// Checks all values. Sizes must have been checked.
+    pub(crate) fn check_numbers(&self, workers: &dyn Workers) -> Result<InputRanges> {
+        let mut ranges = Vec::with_capacity(self.dims.len());
         for (axis, k) in self.coordinates.iter().enumerate() {
-            let ends = ends(workers, k);
-            all_ends.push(ends);
-            let within = ends.iter().all(|&k| in_range(k));
-            if let Some(m) = if within { None } else { k.iter().position(|k| !in_range(k.wide())) } {
+            let range = min_max(workers, k);
+            ranges.push(range);
+            let all_valid = range.iter().all(|&k| in_range(k));
+            if let Some(m) = if all_valid { None } else { k.iter().position(|k| !in_range(k.wide())) } {
                 if !k[m].finite() {
                     bail!(NotFinite, "coordinate of sample {m} on axis {axis} is {}: it must be a number", k[m]);
                 }
@@ -231,30 +241,31 @@ impl<'a, T: Real> Geometry<'a, T> {
         }
         let weight = self.weights.map(|w| check_weights(workers, w)).transpose()?;
         for (axis, r) in self.voxels.iter().flatten().enumerate() {
-            let most = 1.0 / (32.0 * T::EPSILON);
-            if let Some(i) = r.iter().position(|r| !(r.magnitude().wide() <= most)) {
+            let limit = 1.0 / (32.0 * T::EPSILON);
+            if let Some(i) = r.iter().position(|r| !(r.magnitude().wide() <= limit)) {
                 if !r[i].finite() {
                     bail!(NotFinite, "position of voxel {i} on axis {axis} is {}: it must be a number", r[i]);
                 }
                 bail!(
                     InvalidArgument,
-                    "position of voxel {i} on axis {axis} is {}: {} determines the phase k.r of positions up to {most:.0} \
-                     voxels. Positions are in voxels from the centre of the field of view{}",
+                    "position of voxel {i} on axis {axis} is {}: {} resolves the phase k.r for positions up to \
+                     {limit:.0} voxels. Positions are in voxels from the centre of the field of view{}",
                     r[i],
                     T::NAME,
-                    if T::EPSILON > f64::EPSILON { "; double precision takes larger ones" } else { "" }
+                    if T::EPSILON > f64::EPSILON { "; double precision supports larger ones" } else { "" }
                 );
             }
         }
         let map = self.coil_maps.map(|maps| check_coil_maps(workers, maps)).transpose()?;
-        Ok(Numbers { ends: all_ends, weight, map })
+        Ok(InputRanges { coordinates: ranges, weight, map })
     }
 }
 
 impl<'a, T: Real> Geometry<'a, T> {
-    /// The coordinates within [-0.5, 0.5), copied where some are not. Voxels of a grid are at integers, where 0.5 is
-    /// the same as -0.5. For a list of voxels 0.5 becomes the largest number below. `ends` are those of [`Numbers`].
-    pub(crate) fn coordinates_within(&self, workers: &dyn Workers, ends: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
+    /// Returns the coordinates within [-0.5, 0.5), copied if some are outside. Voxels of a grid are at integers, for
+    /// which 0.5 is equivalent to -0.5. For a list of voxels, 0.5 becomes the largest number below. `ranges` are the
+    /// `coordinates` of [`InputRanges`].
+    pub(crate) fn coordinates_within(&self, workers: &dyn Workers, ranges: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
         let (low, high) = (T::of(-0.5), T::of(0.5));
         let top = if self.voxels.is_some() { T::below_half() } else { low };
         let within = |k: T| match k {
@@ -263,84 +274,84 @@ impl<'a, T: Real> Geometry<'a, T> {
             k => k,
         };
         let axis = |(&k, &[least, largest]): (&&'a [T], &[f64; 2])| {
-            if is_inside([least, largest]) {
+            if is_in_range([least, largest]) {
                 return Ok(Cow::Borrowed(k));
             }
             collect(workers, k.len(), "the coordinates", |m| within(k[m])).map(Cow::Owned)
         };
-        self.coordinates.iter().zip(ends).map(axis).collect()
+        self.coordinates.iter().zip(ranges).map(axis).collect()
     }
 
-    /// A warning where k reaches less far than the image's size suggests. An axis of one voxel has nothing to resolve,
-    /// and for a list of voxels the size is not known. `ends` are those of [`Numbers`].
-    pub(crate) fn extent_warning(&self, ends: &[[f64; 2]]) -> Option<Warning> {
+    /// Returns a warning if k covers less than the image's size suggests. Axes of one voxel are ignored, and a list of
+    /// voxels has no known size. `ranges` are the `coordinates` of [`InputRanges`].
+    pub(crate) fn extent_warning(&self, ranges: &[[f64; 2]]) -> Option<Warning> {
         if self.voxels.is_some() {
             return None;
         }
-        let short = |(axis, (&ends, &n)): (usize, (&[f64; 2], &usize))| {
-            let reach = reach(ends);
-            (n > 1 && reach < 0.5 * LEAST_EXTENT).then(|| {
-                format!("|k| on axis {axis} is at most {reach:.4} cycles per voxel, but {n} voxels can resolve 0.5")
+        let short_axis = |(axis, (&range, &n)): (usize, (&[f64; 2], &usize))| {
+            let largest = reach(range);
+            (n > 1 && largest < 0.5 * MIN_EXTENT).then(|| {
+                format!("|k| on axis {axis} is at most {largest:.4} cycles per voxel, but {n} voxels can resolve 0.5")
             })
         };
-        let found: Vec<String> = ends.iter().zip(&self.dims).enumerate().filter_map(short).collect();
-        (!found.is_empty()).then(|| Warning {
+        let short_axes: Vec<String> = ranges.iter().zip(&self.dims).enumerate().filter_map(short_axis).collect();
+        (!short_axes.is_empty()).then(|| Warning {
             kind: WarningKind::Extent,
             message: format!(
-                "{}: the image will be blurred. Were the coordinates divided by the image's size once too often? k is \
-                 in cycles per voxel, up to 0.5. If the scan reaches no further, use fewer voxels",
-                found.join(", ")
+                "{}: the image will be blurred. Coordinates must be in cycles per voxel, up to 0.5: check that they \
+                 were not divided by the image's size twice. If the scan covers no more, use fewer voxels",
+                short_axes.join(", ")
             ),
         })
     }
 }
 
-/// What a look at all numbers of a geometry found.
-pub(crate) struct Numbers {
-    /// The least and the largest k of each axis: see [`ends`].
-    pub ends: Vec<[f64; 2]>,
-    /// The largest weight, where there are weights.
+/// Ranges of the values of a geometry, found while they are checked.
+pub(crate) struct InputRanges {
+    /// Smallest and largest k of each axis, see [`min_max`].
+    pub coordinates: Vec<[f64; 2]>,
+    /// Largest weight; `None` without weights.
     pub weight: Option<f64>,
-    /// An upper bound of the real and imaginary parts of coil maps, where there are some.
+    /// Upper bound of the real and imaginary parts of coil maps; `None` without maps.
     pub map: Option<f64>,
 }
 
-/// The least and the largest of some numbers and 0; NaN where one is not finite, or their sum is not.
-pub(crate) fn ends<T: Real>(workers: &dyn Workers, k: &[T]) -> [f64; 2] {
-    // What is NaN remains so.
-    let merge = |all: [f64; 2], one: [f64; 2]| match all[0].is_nan() || one[0].is_nan() {
+/// Returns the minimum and the maximum of `k` and 0; NaN if a value or the sum of all values is not finite.
+pub(crate) fn min_max<T: Real>(workers: &dyn Workers, k: &[T]) -> [f64; 2] {
+    // A result of NaN is preserved.
+    let merge = |a: [f64; 2], b: [f64; 2]| match a[0].is_nan() || b[0].is_nan() {
         true => [f64::NAN; 2],
-        false => [all[0].min(one[0]), all[1].max(one[1])],
+        false => [a[0].min(b[0]), a[1].max(b[1])],
     };
-    fold(workers, k.len(), [0.0; 2], |range| ends_of_part(&k[range]), merge)
+    fold(workers, k.len(), [0.0; 2], |range| min_max_of_slice(&k[range]), merge)
 }
 
-fn ends_of_part<T: Real>(k: &[T]) -> [f64; 2] {
-    // In separate lanes: the compiler does not vectorise a single running maximum.
+fn min_max_of_slice<T: Real>(k: &[T]) -> [f64; 2] {
+    // Separate lanes are used because the compiler does not vectorise a single running maximum.
     const LANES: usize = 32;
     let (mut least, mut largest, mut sums) = ([T::ZERO; LANES], [T::ZERO; LANES], [T::ZERO; LANES]);
-    let mut look = |some: &[T]| {
+    let mut scan = |some: &[T]| {
         for (((&k, least), largest), sum) in some.iter().zip(&mut least).zip(&mut largest).zip(&mut sums) {
             *least = if k < *least { k } else { *least };
             *largest = if k > *largest { k } else { *largest };
             *sum += k;
         }
     };
-    let whole = k.chunks_exact(LANES);
-    look(whole.remainder());
-    whole.for_each(look);
+    let chunks = k.chunks_exact(LANES);
+    scan(chunks.remainder());
+    chunks.for_each(scan);
     if !sums.iter().all(|sum| sum.finite()) {
         return [f64::NAN; 2];
     }
     [least.map(T::wide).into_iter().fold(0.0, f64::min), largest.map(T::wide).into_iter().fold(0.0, f64::max)]
 }
 
-/// Whether all k of an axis with these [`ends`] are in [-0.5, 0.5).
-pub(crate) fn is_inside([least, largest]: [f64; 2]) -> bool {
+/// Returns whether all k of an axis with this [`min_max`] are in [-0.5, 0.5).
+pub(crate) fn is_in_range([least, largest]: [f64; 2]) -> bool {
     least >= -0.5 && largest < 0.5
 }
 
-/// The largest |k| of an axis with these [`ends`].
+/// Returns the largest |k| of an axis with this [`min_max`].
 pub(crate) fn reach([least, largest]: [f64; 2]) -> f64 {
     largest.max(-least)
 }
@@ -357,7 +368,7 @@ pub(crate) fn check_dims(dims: &[usize]) -> Result<()> {
     if let Some(axis) = dims.iter().position(|&n| n > 1 << 24) {
         bail!(
             SizeOverflow,
-            "the image's size on axis {axis} is {}: at most {} voxels an axis are supported",
+            "the image's size on axis {axis} is {}: at most {} voxels per axis are supported",
             dims[axis],
             1 << 24
         );
@@ -365,14 +376,14 @@ pub(crate) fn check_dims(dims: &[usize]) -> Result<()> {
     checked_product(dims, "the image").map(|_| ())
 }
 
-/// Refuses weights that are not numbers, or negative. Returns the largest.
+/// Returns the largest weight, or an error if a weight is not finite or is negative.
 pub(crate) fn check_weights<T: Real>(workers: &dyn Workers, w: &[T]) -> Result<f64> {
-    let [least, largest] = ends(workers, w);
+    let [least, largest] = min_max(workers, w);
     if least >= 0.0 {
         return Ok(largest);
     }
     let Some(m) = w.iter().position(|w| !(w.finite() && *w >= T::ZERO)) else {
-        // Only their sum is too large.
+        // Only the sum of the weights overflows.
         return Ok(w.iter().map(|w| w.wide()).fold(0.0, f64::max));
     };
     if !w[m].finite() {
@@ -382,17 +393,17 @@ pub(crate) fn check_weights<T: Real>(workers: &dyn Workers, w: &[T]) -> Result<f
 }
 
 pub(crate) fn check_weight_count(count: usize, samples: usize) -> Result<()> {
-    check_len("density weights", count, samples, "one a sample")
+    check_len("density weights", count, samples, "one per sample")
 }
 
-/// Refuses coil maps that are not numbers. Returns an upper bound of their real and imaginary parts.
+/// Returns an upper bound of the real and imaginary parts of coil maps, or an error if a value is not finite.
 pub(crate) fn check_coil_maps<T: Real>(workers: &dyn Workers, maps: &[Complex<T>]) -> Result<f64> {
-    // One look is enough for maps as they are; only odd ones are measured.
-    const USUAL: f64 = 1e3;
-    let first = |limit| Ok(first_beyond(workers, maps, limit));
-    Ok(match check_below("coil sensitivity", T::of(USUAL), first)? {
-        true => USUAL,
-        false => maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs())).fold(USUAL, f64::max),
+    // Normal maps are read once. Only unusually large values are measured.
+    const NORMAL_LIMIT: f64 = 1e3;
+    let first = |limit| Ok(first_exceeding(workers, maps, limit));
+    Ok(match check_below("coil sensitivity", T::of(NORMAL_LIMIT), first)? {
+        true => NORMAL_LIMIT,
+        false => maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs())).fold(NORMAL_LIMIT, f64::max),
     })
 }
 
@@ -400,7 +411,7 @@ pub(crate) fn check_map_len(len: usize, expected: usize) -> Result<()> {
     check_len("coil sensitivities", len, expected, "voxels times coils")
 }
 
-/// Compares a length with what it must be.
+/// Checks a length. `why` explains the expected length in the error.
 pub(crate) fn check_len(what: &str, len: usize, expected: usize, why: &str) -> Result<()> {
     if len != expected {
         bail!(SizeMismatch, "{len} {what} were given, {expected} are needed ({why})");
@@ -408,23 +419,24 @@ pub(crate) fn check_len(what: &str, len: usize, expected: usize, why: &str) -> R
     Ok(())
 }
 
-/// The first number whose real or imaginary part is NaN or not below `limit` in magnitude, and its index.
-pub(crate) fn first_beyond<T: Real>(
+/// Returns the index and value of the first number whose real or imaginary part is NaN or not below `limit` in
+/// magnitude.
+pub(crate) fn first_exceeding<T: Real>(
     workers: &dyn Workers,
     values: &[Complex<T>],
     limit: T,
 ) -> Option<(usize, Complex<T>)> {
     let beyond = |z: &Complex<T>| !(z.re.magnitude() < limit) | !(z.im.magnitude() < limit);
-    let of_chunk = |range: Range<usize>| {
-        // All of a chunk is looked at, so that the compiler makes vectors of it.
+    let search = |range: Range<usize>| {
+        // The whole chunk is tested, so that the compiler vectorises the loop.
         let any = values[range.clone()].iter().fold(false, |any, z| any | beyond(z));
-        any.then(|| range.start + values[range].iter().position(beyond).expect("there is one"))
+        any.then(|| range.start + values[range].iter().position(beyond).expect("the chunk contains one"))
     };
-    first(workers, values.len(), of_chunk).map(|at| (at, values[at]))
+    find_first(workers, values.len(), search).map(|at| (at, values[at]))
 }
 
-/// Whether all numbers are below `limit` in magnitude. Fails at NaN and infinity, with the index of the first. `first`
-/// is [`first_beyond`] on the device of the numbers.
+/// Returns whether all numbers are below `limit` in magnitude. Fails at NaN and infinity, with the index of the first.
+/// `first` is [`first_exceeding`] on the device of the numbers.
 pub(crate) fn check_below<T: Real>(
     what: &str,
     limit: T,
@@ -439,7 +451,7 @@ pub(crate) fn check_below<T: Real>(
     Ok(false)
 }
 
-/// Refuses NaN and infinity, and names the first by index.
+/// Returns an error with the index of the first value that is NaN or infinite.
 pub(crate) fn check_finite<T: Real>(what: &str, values: &[Complex<T>]) -> Result<()> {
-    check_below(what, T::of(f64::INFINITY), |limit| Ok(first_beyond(&Alone, values, limit))).map(|_| ())
+    check_below(what, T::of(f64::INFINITY), |limit| Ok(first_exceeding(&SerialExecutor, values, limit))).map(|_| ())
 }

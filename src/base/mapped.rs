@@ -1,10 +1,10 @@
-//! Large blocks of memory that come from the system and not from the C library.
+//! Large blocks of memory mapped from the system rather than allocated by the C library.
 //!
-//! A host's allocator is the host's. glibc has an arena for each thread, and each arena keeps what was freed there: 16
-//! threads that make plans would leave 16 times the memory of one. It also raises its thresholds for the whole process
-//! when a large array is freed. Blocks of at least [`SMALLEST`] bytes are therefore mapped here. Unused blocks stay in
-//! a cache that all threads share, so that a plan after another needs no fresh pages. The cache is bounded by
-//! [`IDLE_BYTES`] when no block is in use, and [`release`] empties it.
+//! glibc has an arena for each thread, and each arena keeps the memory that was freed there: 16 threads that create
+//! plans would keep 16 times the memory of one. glibc also raises its thresholds for the whole process when a large
+//! array is freed. Blocks of at least [`SMALLEST`] bytes are therefore mapped here, which leaves the host's allocator
+//! unchanged. Unused blocks stay in a cache that all threads share, so that the next plan needs no fresh pages. The
+//! cache is limited to [`IDLE_BYTES`] when no block is in use, and [`release`] empties it.
 //!
 //! Without `mmap` there are no blocks, and the allocator of the C library is used.
 
@@ -13,13 +13,13 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Smallest block in bytes. By default glibc itself maps arrays from this size on.
+/// Smallest block in bytes. By default, glibc itself maps arrays of at least this size.
 pub const SMALLEST: usize = 128 << 10;
 /// Blocks of this size or larger are never cached: they always consist of fresh pages of zeros.
 pub const ALWAYS_FRESH: usize = 32 << 20;
 /// Maximum number of unused bytes that stay cached when no block is in use.
 pub const IDLE_BYTES: usize = 32 << 20;
-/// Maximum number of unused bytes that stay cached while blocks are in use; at most as many as are in use.
+/// Maximum number of unused bytes that stay cached while blocks are in use. The bytes in use are a further limit.
 const IDLE_BYTES_IN_USE: usize = 1 << 30;
 /// Maximum number of cached blocks, which bounds the time of a search.
 const IDLE_BLOCKS: usize = 1024;
@@ -33,7 +33,7 @@ pub struct Block {
     address: NonNull<u8>,
     /// Size in bytes, whole pages.
     bytes: usize,
-    /// Bytes that the present user asked for.
+    /// Bytes that the current user requested.
     used: usize,
 }
 
@@ -49,7 +49,7 @@ impl Block {
     }
 }
 
-/// Unused blocks, the one that was returned first at the front.
+/// Unused blocks, the oldest first.
 #[derive(Default)]
 struct Cache {
     blocks: Vec<Block>,
@@ -68,7 +68,7 @@ impl Cache {
         Some(block)
     }
 
-    /// Adds a block. Returns it if there is no memory for the list.
+    /// Adds a block. Returns the block if there is no memory for the list.
     fn put(&mut self, block: Block) -> Result<(), Block> {
         if self.blocks.try_reserve(1).is_err() {
             return Err(block);
@@ -78,9 +78,9 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes the oldest block if there are too many blocks or more than `most` bytes.
-    fn evict(&mut self, most: usize) -> Option<Block> {
-        if self.bytes <= most && self.blocks.len() <= IDLE_BLOCKS || self.blocks.is_empty() {
+    /// Removes the oldest block if there are too many blocks or more than `limit` bytes.
+    fn evict(&mut self, limit: usize) -> Option<Block> {
+        if self.bytes <= limit && self.blocks.len() <= IDLE_BLOCKS || self.blocks.is_empty() {
             return None;
         }
         let block = self.blocks.remove(0);
@@ -94,18 +94,19 @@ impl Cache {
 static CACHE: PerProcess<Mutex<Cache>> = PerProcess::new(Mutex::new(Cache::EMPTY), |parent| {
     Mutex::new(parent.try_lock().map(|mut cache| std::mem::take(&mut *cache)).unwrap_or_default())
 });
-/// Bytes that the users of blocks asked for.
+/// Bytes that the users of all blocks requested.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 
+/// Calls `f` with the locked cache.
 fn with_cache<R>(f: impl FnOnce(&mut Cache) -> R) -> R {
     f(&mut CACHE.get().lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Unmaps the oldest cached blocks until at most `most` bytes are left. Returns the number of bytes unmapped.
-fn trim(most: usize) -> usize {
+/// Unmaps the oldest cached blocks until at most `limit` bytes are left. Returns the number of bytes unmapped.
+fn trim(limit: usize) -> usize {
     let mut unmapped = 0;
-    // Unmapped without the lock: it takes milliseconds per GiB.
-    while let Some(block) = with_cache(|cache| cache.evict(most)) {
+    // Blocks are unmapped without the lock, since this takes milliseconds per GiB.
+    while let Some(block) = with_cache(|cache| cache.evict(limit)) {
         unmapped += block.bytes;
     }
     unmapped
@@ -118,7 +119,7 @@ pub fn take(used: usize) -> Option<(Block, bool)> {
     let cached = if bytes < ALWAYS_FRESH { with_cache(|cache| cache.take(bytes)) } else { None };
     let (mut block, is_fresh) = match cached {
         Some(block) => (block, false),
-        // Cached memory is given back before an allocation fails.
+        // Cached memory is released before an allocation fails.
         None => (map(bytes).or_else(|| (trim(0) > 0).then(|| map(bytes)).flatten())?, true),
     };
     block.used = used;
@@ -130,36 +131,36 @@ pub fn take(used: usize) -> Option<(Block, bool)> {
 pub fn give_back(block: Block) {
     let in_use = IN_USE.fetch_sub(block.used, Ordering::Relaxed) - block.used;
     if block.bytes < ALWAYS_FRESH {
-        // A block that the cache does not accept is unmapped after the lock is released.
+        // A block that the cache rejects is unmapped after the lock is released.
         drop(with_cache(|cache| cache.put(block)));
     }
     trim(in_use.clamp(IDLE_BYTES, IDLE_BYTES_IN_USE));
 }
 
-/// Gives all unused blocks back to the system. Returns the number of bytes.
+/// Releases all unused blocks to the system. Returns the number of bytes.
 pub fn release() -> usize {
     trim(0)
 }
 
-/// Returns the bytes that the users of blocks asked for, for tests that count memory.
+/// Returns the number of bytes that users of blocks requested, for tests that measure memory.
 pub fn bytes_in_use() -> usize {
     IN_USE.load(Ordering::Relaxed)
 }
 
-/// Returns whether the system would now give `bytes` bytes in one block.
+/// Returns whether the system would now provide `bytes` bytes in one block; `None` if unknown.
 pub fn is_available(bytes: usize) -> Option<bool> {
     if cfg!(not(unix)) {
         return None;
     }
-    // Without the pages of alignment, and never through the cache, which would keep it.
+    // The pages for alignment are left out. The cache is not used because it would keep the block.
     let bytes = bytes.checked_next_multiple_of(page_size())?;
     Some(map_pages(bytes).map(|address| unmap(address, bytes)).is_some())
 }
 
-/// Returns whether `bytes` more bytes of addresses can be mapped, without any memory behind them.
+/// Returns whether `bytes` more bytes of address space can be mapped, without memory behind them.
 pub fn has_addresses(_bytes: usize) -> bool {
     #[cfg(unix)]
-    // SAFETY: a new mapping anywhere, of its own, is unmapped at once.
+    // SAFETY: the mapping is new, and is unmapped at once.
     unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
         let address = libc::mmap(std::ptr::null_mut(), _bytes, libc::PROT_NONE, flags, -1, 0);
@@ -171,9 +172,10 @@ pub fn has_addresses(_bytes: usize) -> bool {
     true
 }
 
+/// Returns the size of a page in bytes.
 #[cfg(unix)]
 fn page_size() -> usize {
-    // SAFETY: asked for a number.
+    // SAFETY: sysconf only returns a number.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
 }
 
@@ -186,7 +188,7 @@ fn page_size() -> usize {
 #[cfg(unix)]
 fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
     let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
-    // SAFETY: a new mapping anywhere; no existing one is changed.
+    // SAFETY: the mapping is new; no existing mapping changes.
     let address = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, -1, 0) };
     if address == libc::MAP_FAILED {
         return None;
@@ -199,38 +201,39 @@ fn map_pages(_bytes: usize) -> Option<NonNull<u8>> {
     None
 }
 
-/// Unmaps pages that `map_pages` returned, all or some.
+/// Unmaps all or some of the pages that `map_pages` returned.
 fn unmap(_address: NonNull<u8>, _bytes: usize) {
     #[cfg(unix)]
-    // SAFETY: callers own these pages and use them no longer. If the system refuses to split a mapping, they stay.
+    // SAFETY: the callers own these pages and no longer use them. If the system refuses to split a mapping, the pages
+    // stay mapped.
     unsafe {
         libc::munmap(_address.as_ptr().cast(), _bytes);
     }
 }
 
-/// Maps a block of `bytes` bytes, whole pages.
+/// Maps a block of `bytes` bytes, a multiple of the page size.
 fn map(bytes: usize) -> Option<Block> {
     if bytes < HUGE_PAGES {
         return map_pages(bytes).map(|address| Block { address, bytes, used: 0 });
     }
     let block = map_aligned(bytes).or_else(|| map_pages(bytes).map(|address| Block { address, bytes, used: 0 }))?;
     #[cfg(target_os = "linux")]
-    // SAFETY: the block's own pages. The advice changes no contents, and may be refused.
+    // SAFETY: the pages belong to the block. The advice changes no contents, and may be refused.
     unsafe {
         libc::madvise(block.address.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE);
     }
     Some(block)
 }
 
-/// Maps a block that begins at a multiple of a huge page, of which it can then have the most.
+/// Maps a block that begins at a multiple of a huge page, so that most of it can consist of huge pages.
 fn map_aligned(bytes: usize) -> Option<Block> {
     let mapped = bytes.checked_add(HUGE_PAGE - page_size())?;
     let start = map_pages(mapped)?;
-    let before = start.as_ptr().align_offset(HUGE_PAGE);
-    // SAFETY: inside the mapping, which is longer than the block by as much as alignment can take.
-    let (address, end) = unsafe { (start.add(before), start.add(before + bytes)) };
-    let after = mapped - before - bytes;
-    [(start, before), (end, after)].into_iter().filter(|part| part.1 > 0).for_each(|(at, bytes)| unmap(at, bytes));
+    let skipped = start.as_ptr().align_offset(HUGE_PAGE);
+    // SAFETY: both addresses are inside the mapping, which has room for the alignment.
+    let (address, end) = unsafe { (start.add(skipped), start.add(skipped + bytes)) };
+    let after = mapped - skipped - bytes;
+    [(start, skipped), (end, after)].into_iter().filter(|part| part.1 > 0).for_each(|(at, bytes)| unmap(at, bytes));
     Some(Block { address, bytes, used: 0 })
 }
 
@@ -240,13 +243,13 @@ impl Drop for Block {
     }
 }
 
-/// Unmaps the cached blocks when the library is unloaded: afterwards they could not be found.
+/// Unmaps the cached blocks when the library is unloaded, since they could not be found afterwards.
 #[cfg(all(target_os = "linux", not(test)))]
 #[used]
 #[link_section = ".fini_array"]
 static AT_UNLOADING: extern "C" fn() = {
     extern "C" fn unmap_all() {
-        // Other threads may still run at the end of a process: no lock is waited for.
+        // Other threads may still run while a process ends, so no lock is waited for.
         if let Ok(mut cache) = CACHE.get().try_lock() {
             cache.blocks.clear();
             cache.bytes = 0;
@@ -278,7 +281,7 @@ mod tests {
         assert!(cache.take(70 * page).is_none());
         assert_eq!(cache.take(63 * page).unwrap().bytes, 64 * page);
         assert_eq!(cache.bytes, 280 * page);
-        // The oldest goes first.
+        // The oldest block is evicted first.
         assert_eq!(cache.evict(279 * page).unwrap().bytes, 80 * page);
         assert!(cache.evict(200 * page).is_none());
         assert_eq!(cache.evict(0).unwrap().bytes, 200 * page);
@@ -293,14 +296,14 @@ mod tests {
             if bytes >= HUGE_PAGES {
                 assert_eq!(block.address.as_ptr() as usize % HUGE_PAGE, 0);
             }
-            // SAFETY: the block has so many bytes, and nobody else uses them.
+            // SAFETY: the block has `bytes` bytes, and no other code uses them.
             let all = unsafe { std::slice::from_raw_parts_mut(block.address.as_ptr(), bytes) };
             all.fill(7);
             give_back(block);
             let (again, is_fresh) = take(bytes).unwrap();
             // SAFETY: as above.
             let all = unsafe { std::slice::from_raw_parts(again.address.as_ptr(), bytes) };
-            // Other tests may have taken the block meanwhile.
+            // Other tests may have taken the block in the meantime.
             assert!(!is_fresh || all.iter().all(|&b| b == 0));
             assert!(is_fresh || bytes < ALWAYS_FRESH);
             give_back(again);

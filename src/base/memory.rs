@@ -1,8 +1,8 @@
-//! Arrays at addresses that suit vectors and caches, in huge pages where they are large. Arrays of 128 KiB or more are
-//! mapped (mapped.rs) and leave the host's allocator alone.
+//! Arrays aligned to cache lines; large arrays use huge pages. Arrays of at least 128 KiB are mapped (mapped.rs) and do
+//! not use the host's allocator.
 //!
-//! An array that is written before it is read need not be cleared: that would be what a plan with many threads waits
-//! for. In debug builds such an array is full of NaN, so that tests find who reads it too early.
+//! An array that is written before it is read need not be cleared: a plan with many threads would wait for that. In
+//! debug builds such an array is filled with NaN, so that tests detect elements that are read too early.
 
 use crate::base::error::{bail, try_reserve, Error, ErrorKind, Result};
 use crate::base::headroom;
@@ -15,86 +15,89 @@ use std::sync::Arc;
 
 pub(crate) use crate::base::mapped::ALWAYS_FRESH;
 
-/// A cache line, and the widest vector.
+/// Alignment in bytes: a cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
-/// What the system's allocator aligns to by itself. Only then does it hand out fresh zero pages without touching them.
-const BY_ITSELF: usize = 2 * size_of::<usize>();
+/// The default alignment of the system's allocator. Only with it does the allocator return fresh zero pages without
+/// touching them.
+const NATIVE_ALIGNMENT: usize = 2 * size_of::<usize>();
 
-/// What memory holds at first.
+/// Initial contents of memory.
 #[derive(Clone, Copy, PartialEq)]
-enum Contents {
+enum InitialContents {
     Zeros,
-    /// Any numbers.
-    Any,
+    /// Unspecified numbers.
+    Unspecified,
 }
 
-/// Memory that begins on a cache line.
-struct Memory {
-    /// The first cache line.
+/// A block of memory that begins on a cache line.
+struct AlignedBlock {
+    /// Address of the first cache line.
     address: NonNull<u8>,
-    source: Source,
+    source: Allocation,
 }
 
-/// The allocation that memory is from.
-enum Source {
+/// The allocation that a block is part of.
+enum Allocation {
     Mapped(Block),
     Allocator {
         start: NonNull<u8>,
         layout: Layout,
     },
-    /// Given back already.
+    /// Already returned.
     None,
 }
 
-// SAFETY: it owns its bytes, and says nothing but where they are.
-unsafe impl Send for Memory {}
+// SAFETY: the block owns its bytes.
+unsafe impl Send for AlignedBlock {}
 // SAFETY: as above.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for AlignedBlock {}
 
-impl Memory {
-    /// `bytes`, not zero, for `what`.
-    fn new(bytes: usize, contents: Contents, what: &str) -> Result<Self> {
+impl AlignedBlock {
+    /// Allocates a nonzero number of bytes. `what` names the array in an error.
+    fn new(bytes: usize, contents: InitialContents, what: &str) -> Result<Self> {
         let mapped = if bytes >= mapped::SMALLEST { mapped::take(bytes) } else { None };
         if let Some((block, is_fresh)) = mapped {
             let address = block.address();
-            if contents == Contents::Zeros && !is_fresh {
-                // SAFETY: the block has so many bytes, and nobody else has it.
+            if contents == InitialContents::Zeros && !is_fresh {
+                // SAFETY: the block has `bytes` bytes, and no other code uses them.
                 unsafe { address.write_bytes(0, bytes) };
-            } else if contents == Contents::Any {
+            } else if contents == InitialContents::Unspecified {
                 // SAFETY: as above.
-                unsafe { set_any_numbers(address.as_ptr(), bytes) };
+                unsafe { declare_initialised(address.as_ptr(), bytes) };
             }
-            return Ok(Memory { address, source: Source::Mapped(block) });
+            return Ok(AlignedBlock { address, source: Allocation::Mapped(block) });
         }
-        let layout = Layout::from_size_align(bytes + ALIGNMENT - BY_ITSELF, BY_ITSELF).expect("below isize::MAX");
+        let layout =
+            Layout::from_size_align(bytes + ALIGNMENT - NATIVE_ALIGNMENT, NATIVE_ALIGNMENT).expect("below isize::MAX");
         let start = match contents {
             // SAFETY: the size is not zero.
-            Contents::Zeros => unsafe { alloc_zeroed(layout) },
-            Contents::Any => of_any_numbers(layout),
+            InitialContents::Zeros => unsafe { alloc_zeroed(layout) },
+            InitialContents::Unspecified => allocate_unspecified(layout),
         };
         let Some(start) = NonNull::new(start) else { return Err(out_of_memory(bytes, what)) };
-        if !headroom::is_there() {
+        if !headroom::has_room() {
             // SAFETY: allocated just now with this layout.
             unsafe { dealloc(start.as_ptr(), layout) };
             return Err(out_of_memory(bytes, what));
         }
-        // SAFETY: the address is a multiple of BY_ITSELF, so that the next cache line begins at most
-        // ALIGNMENT - BY_ITSELF bytes on, by which the allocation is longer.
+        // SAFETY: the address is a multiple of NATIVE_ALIGNMENT, so that the next cache line begins at most ALIGNMENT -
+        // NATIVE_ALIGNMENT bytes further on. The allocation is longer by this number.
         let address = unsafe { start.add(start.as_ptr().align_offset(ALIGNMENT)) };
-        Ok(Memory { address, source: Source::Allocator { start, layout } })
+        Ok(AlignedBlock { address, source: Allocation::Allocator { start, layout } })
     }
 }
 
-/// Returns the error of an allocation that was refused.
+/// Returns the error of a refused allocation.
 fn out_of_memory(bytes: usize, what: &str) -> Error {
     let message = format!("could not allocate {bytes} bytes for {what}: free memory, or use a smaller problem");
     Error::new(ErrorKind::OutOfHostMemory, message)
 }
 
-/// Checks that the system would now give `bytes` bytes for `what`, without touching them.
+/// Checks that the system would now provide `bytes` bytes, without touching them. `what` names their purpose in an
+/// error.
 ///
 /// # Errors
-/// `OutOfHostMemory` if it would not.
+/// `OutOfHostMemory` if the system refuses.
 pub(crate) fn check_available(bytes: usize, what: &str) -> Result<()> {
     match mapped::is_available(bytes) {
         Some(true) => Ok(()),
@@ -103,25 +106,25 @@ pub(crate) fn check_available(bytes: usize, what: &str) -> Result<()> {
     }
 }
 
-/// Gives the memory back to the system that the library keeps for the next plan. Plans that exist lose nothing. On
-/// glibc the free memory of the process's heap is given back too (malloc_trim).
+/// Releases the memory that the library keeps for the next plan. Existing plans are unaffected. With glibc, free memory
+/// of the process's heap is also released (malloc_trim).
 pub fn release_memory() {
     mapped::release();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // SAFETY: gives back free pages only.
+    // SAFETY: only free pages are released.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Bytes of the arrays in use that do not come from the allocator, for tests that count memory.
+/// Returns the bytes of arrays in use that do not come from the allocator, for tests that measure memory.
 #[doc(hidden)]
 pub fn mapped_bytes_in_use() -> usize {
     mapped::bytes_in_use()
 }
 
-/// Returns an allocation of any numbers, for a size that is not zero. Null if there is no memory.
-fn of_any_numbers(layout: Layout) -> *mut u8 {
+/// Allocates memory of unspecified numbers, for a nonzero size. Null if there is no memory.
+fn allocate_unspecified(layout: Layout) -> *mut u8 {
     // SAFETY: the size is not zero.
     let start = unsafe {
         if HAS_ASSEMBLY || cfg!(debug_assertions) {
@@ -131,119 +134,122 @@ fn of_any_numbers(layout: Layout) -> *mut u8 {
         }
     };
     if !start.is_null() {
-        // SAFETY: the allocation has so many bytes; without assembly they are zeros.
-        unsafe { set_any_numbers(start, layout.size()) };
+        // SAFETY: the allocation has `layout.size()` bytes; without assembly they are zeros.
+        unsafe { declare_initialised(start, layout.size()) };
     }
     start
 }
 
-/// Whether bytes can be declared as written to the compiler without writing them.
+/// Whether assembly is available to declare bytes as initialised without writing them.
 const HAS_ASSEMBLY: bool = cfg!(any(target_arch = "x86_64", target_arch = "aarch64"));
 
-/// Makes bytes numbers for the compiler, whatever they are. In debug builds they are NaN.
+/// Declares bytes as initialised to the compiler, without writing them. In debug builds they become NaN.
 ///
 /// # Safety
-/// `bytes` bytes at `start` may be written. Without assembly they are initialised.
-unsafe fn set_any_numbers(start: *mut u8, bytes: usize) {
+/// `bytes` bytes at `start` must be writable. Without assembly they must be initialised.
+unsafe fn declare_initialised(start: *mut u8, bytes: usize) {
     if cfg!(debug_assertions) {
         // SAFETY: the caller's promise.
         unsafe { start.write_bytes(0xff, bytes) };
         return;
     }
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
-    // SAFETY: nothing is done. For all that the compiler knows the bytes are written here: they are numbers from here
-    // on, and not uninitialised.
+    // SAFETY: the instruction does nothing. The compiler must assume that it writes the bytes, so that they are
+    // initialised from here on.
     unsafe {
         std::arch::asm!("/* {0} */", in(reg) start, options(nostack, preserves_flags))
     };
 }
 
-impl Drop for Memory {
+impl Drop for AlignedBlock {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.source, Source::None) {
-            Source::Mapped(block) => mapped::give_back(block),
+        match std::mem::replace(&mut self.source, Allocation::None) {
+            Allocation::Mapped(block) => mapped::give_back(block),
             // SAFETY: `new` allocated it with this layout.
-            Source::Allocator { start, layout } => unsafe { dealloc(start.as_ptr(), layout) },
-            Source::None => {}
+            Allocation::Allocator { start, layout } => unsafe { dealloc(start.as_ptr(), layout) },
+            Allocation::None => {}
         }
     }
 }
 
-/// An array of a fixed length that begins on a cache line. The pages of a large one are first touched by the thread
-/// that first writes there: to make a plan touches no grid.
+/// An array of fixed length that begins on a cache line. The thread that first writes a page of a large array is the
+/// first to touch it: creating a plan touches no grid.
 pub struct Aligned<E> {
     address: NonNull<E>,
     len: usize,
-    /// Where the array lies, alone or beside others; it only has to stay. None for an array of no bytes.
-    _memory: Option<Arc<Memory>>,
+    /// The memory of the array, which it may share with others; `None` for an array of no bytes.
+    _memory: Option<Arc<AlignedBlock>>,
 }
 
 // SAFETY: the array owns its elements, as a Vec does.
 unsafe impl<E: Send> Send for Aligned<E> {}
-// SAFETY: a shared array gives out shared references only, as a Vec does.
+// SAFETY: a shared array provides shared references only, as a Vec does.
 unsafe impl<E: Sync> Sync for Aligned<E> {}
 
 impl<E: Element> Aligned<E> {
-    /// An array of zeros. `what` is for the message when there is no memory.
+    /// Allocates an array of zeros. `what` names the array in an error.
     pub fn zeros(len: usize, what: &str) -> Result<Self> {
-        Ok(Room::zeros(Room::bytes::<E>(len), what)?.array(len))
+        Ok(AlignedArena::zeros(AlignedArena::bytes::<E>(len), what)?.array(len))
     }
 
-    /// An array of any numbers, which must be written before they are read.
+    /// Allocates an array of unspecified numbers, which must be written before they are read.
     pub fn unwritten(len: usize, what: &str) -> Result<Self> {
-        Ok(Room::unwritten(Room::bytes::<E>(len), what)?.array(len))
+        Ok(AlignedArena::unwritten(AlignedArena::bytes::<E>(len), what)?.array(len))
     }
 }
 
 impl<E> Aligned<E> {
-    /// An array of no elements.
+    /// Creates an array of no elements.
     pub fn empty() -> Self {
         Aligned { address: NonNull::dangling(), len: 0, _memory: None }
     }
 }
 
-/// Memory for several arrays that come and go together: asked for at once it is in huge pages, where each of the arrays
-/// alone would be too small for one.
-pub struct Room {
-    memory: Option<Arc<Memory>>,
-    /// Bytes, and how many of them arrays have.
+/// Memory for several arrays with the same lifetime. One large allocation uses huge pages, which each array alone may
+/// be too small for.
+pub struct AlignedArena {
+    memory: Option<Arc<AlignedBlock>>,
+    /// Size in bytes, and the number of bytes that arrays use.
     bytes: usize,
     used: usize,
 }
 
-impl Room {
-    /// The bytes that an array takes: whole cache lines, so that the next begins on one too.
+impl AlignedArena {
+    /// Returns the bytes that an array occupies: whole cache lines, so that the next array also begins on one.
     pub fn bytes<E>(len: usize) -> usize {
         len.saturating_mul(size_of::<E>()).div_ceil(ALIGNMENT).saturating_mul(ALIGNMENT)
     }
 
-    /// Room of so many bytes for arrays of zeros; `what` they are is for the message when there is no memory.
-    pub fn zeros(bytes: usize, what: &str) -> Result<Room> {
-        Self::new(bytes, Contents::Zeros, what)
+    /// Allocates `bytes` bytes for arrays of zeros. `what` describes the arrays in an error.
+    pub fn zeros(bytes: usize, what: &str) -> Result<AlignedArena> {
+        Self::new(bytes, InitialContents::Zeros, what)
     }
 
-    /// Room for arrays that are written before they are read.
-    pub fn unwritten(bytes: usize, what: &str) -> Result<Room> {
-        Self::new(bytes, Contents::Any, what)
+    /// Allocates `bytes` bytes for arrays that are written before they are read.
+    pub fn unwritten(bytes: usize, what: &str) -> Result<AlignedArena> {
+        Self::new(bytes, InitialContents::Unspecified, what)
     }
 
-    fn new(bytes: usize, contents: Contents, what: &str) -> Result<Room> {
+    fn new(bytes: usize, contents: InitialContents, what: &str) -> Result<AlignedArena> {
         if bytes > isize::MAX as usize - 2 * ALIGNMENT {
-            bail!(SizeOverflow, "{what} of {bytes} bytes is more than memory can address: use a smaller problem");
+            bail!(
+                SizeOverflow,
+                "{what} would need {bytes} bytes, which is more than memory can address: use a smaller problem"
+            );
         }
-        let memory = if bytes > 0 { Some(Arc::new(Memory::new(bytes, contents, what)?)) } else { None };
-        Ok(Room { memory, bytes, used: 0 })
+        let memory = if bytes > 0 { Some(Arc::new(AlignedBlock::new(bytes, contents, what)?)) } else { None };
+        Ok(AlignedArena { memory, bytes, used: 0 })
     }
 
-    /// The next array.
+    /// Returns the next array.
     pub fn array<E: Element>(&mut self, len: usize) -> Aligned<E> {
         let bytes = Self::bytes::<E>(len);
-        assert!(bytes <= self.bytes - self.used, "there is room for all arrays");
+        assert!(bytes <= self.bytes - self.used, "the arena has room for all arrays");
         let Some(memory) = self.memory.as_ref().filter(|_| bytes > 0) else {
             return Aligned { len, ..Aligned::empty() };
         };
-        // SAFETY: inside the memory, as asserted. An Element is plain numbers, of which any bits are one and zero bits
-        // are zero, and a cache line suits it. No other array has these bytes.
+        // SAFETY: the bytes are inside the memory, as asserted, and no other array uses them. An Element is a plain
+        // number for which every bit pattern is valid, and a cache line is sufficiently aligned for it.
         let address = unsafe { memory.address.add(self.used) }.cast();
         self.used += bytes;
         Aligned { address, len, _memory: Some(memory.clone()) }
@@ -253,14 +259,14 @@ impl Room {
 impl<E> Deref for Aligned<E> {
     type Target = [E];
     fn deref(&self) -> &[E] {
-        // SAFETY: len elements, initialised, for as long as self lives, which keeps the memory.
+        // SAFETY: len initialised elements, which live as long as self keeps the memory.
         unsafe { std::slice::from_raw_parts(self.address.as_ptr(), self.len) }
     }
 }
 
 impl<E> DerefMut for Aligned<E> {
     fn deref_mut(&mut self) -> &mut [E] {
-        // SAFETY: len elements, initialised, and self is mutably borrowed while they are used.
+        // SAFETY: len initialised elements; self is mutably borrowed while they are used.
         unsafe { std::slice::from_raw_parts_mut(self.address.as_ptr(), self.len) }
     }
 }
@@ -283,13 +289,14 @@ mod tests {
     }
 
     #[test]
-    fn arrays_of_one_room_are_apart() {
-        let mut room = Room::unwritten(Room::bytes::<u16>(5) + Room::bytes::<f64>(33), "a test").unwrap();
-        let (mut a, none, mut b) = (room.array::<u16>(5), room.array::<f32>(0), room.array::<f64>(33));
-        drop(room);
+    fn arrays_of_one_arena_do_not_overlap() {
+        let mut arena =
+            AlignedArena::unwritten(AlignedArena::bytes::<u16>(5) + AlignedArena::bytes::<f64>(33), "a test").unwrap();
+        let (mut a, empty, mut b) = (arena.array::<u16>(5), arena.array::<f32>(0), arena.array::<f64>(33));
+        drop(arena);
         a.fill(1);
         b.fill(2.0);
-        assert!(none.is_empty() && a[..] == [1; 5] && b[..] == [2.0; 33]);
+        assert!(empty.is_empty() && a[..] == [1; 5] && b[..] == [2.0; 33]);
         assert_eq!(a.as_ptr() as usize % ALIGNMENT + b.as_ptr() as usize % ALIGNMENT, 0);
         drop(a);
         assert!(b[..] == [2.0; 33]);

@@ -1,4 +1,5 @@
-//! The lowest layer: options, geometry, errors, precisions, interruption, buffers, files. No mathematics.
+//! The lowest layer: options, geometry, errors, precisions, interruption, buffers and files. It contains no algorithms
+//! of reconstruction.
 
 pub mod acquisition;
 pub mod atomic_file;

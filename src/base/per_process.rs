@@ -1,22 +1,22 @@
-//! Global values of which each process has its own: a forked child never meets a lock of its parent.
+//! Global values that each process has of its own: a forked child never waits for a lock of its parent.
 //!
 //! A child has its parent's memory but only the thread that forked. If another thread of the parent holds a lock at
-//! that moment, the child's copy of the lock stays locked. Every lock and every one-time initialisation of the library
-//! that is global is therefore a [`PerProcess`]. The child recognises by the process id that a value is its parent's,
-//! and makes its own.
+//! that moment, the child's copy stays locked. Every global lock and one-time initialisation of the library is
+//! therefore a [`PerProcess`]. A child recognises by the process id that a value belongs to its parent, and creates its
+//! own.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-/// A global value of which each process has its own.
+/// A global value that each process has of its own.
 pub struct PerProcess<T: 'static> {
-    /// The value of the process that first uses it, which needs no allocation.
+    /// The value of the first process that uses it. It needs no allocation.
     first: T,
     /// Process id of the owner of `first`; 0 before the first use.
     owner: AtomicU32,
-    /// The value of the latest forked process that uses it; null before the first.
+    /// The value of the most recent forked process that uses it; null before the first.
     forked: AtomicPtr<Slot<T>>,
-    /// Makes the value of a forked process from its parent's. A lock in the parent's value may be locked for ever.
+    /// Creates the value of a forked process from its parent's. A lock in the parent's value may be locked for ever.
     inherit: fn(&'static T) -> T,
 }
 
@@ -26,7 +26,8 @@ struct Slot<T> {
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    /// Returns a global with the value of the first process, and the function that makes the value of a forked process.
+    /// Creates a global from the value of the first process and the function that creates the value of a forked
+    /// process.
     pub const fn new(first: T, inherit: fn(&'static T) -> T) -> Self {
         PerProcess { first, owner: AtomicU32::new(0), forked: AtomicPtr::new(null_mut()), inherit }
     }
@@ -36,7 +37,7 @@ impl<T: Send + Sync> PerProcess<T> {
         self.get_as(std::process::id())
     }
 
-    /// Returns the value of the process with this id, which calls.
+    /// Returns the value of the calling process, whose id is `process`.
     fn get_as(&'static self, process: u32) -> &'static T {
         let owner = match self.owner.compare_exchange(0, process, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => process,
@@ -53,14 +54,14 @@ impl<T: Send + Sync> PerProcess<T> {
                 Some(slot) => &slot.value,
                 None => &self.first,
             };
-            let own = Box::into_raw(Box::new(Slot { process, value: (self.inherit)(parent) }));
-            match self.forked.compare_exchange(latest, own, Ordering::AcqRel, Ordering::Acquire) {
+            let new = Box::into_raw(Box::new(Slot { process, value: (self.inherit)(parent) }));
+            match self.forked.compare_exchange(latest, new, Ordering::AcqRel, Ordering::Acquire) {
                 // SAFETY: published, and never freed.
-                Ok(_) => return unsafe { &(*own).value },
+                Ok(_) => return unsafe { &(*new).value },
                 Err(now) => {
                     // Another thread of this process was faster.
-                    // SAFETY: made above and not published.
-                    drop(unsafe { Box::from_raw(own) });
+                    // SAFETY: created above and not published.
+                    drop(unsafe { Box::from_raw(new) });
                     latest = now;
                 }
             }
@@ -77,8 +78,8 @@ mod tests {
     fn a_forked_process_has_its_own_value() {
         static VALUE: PerProcess<Mutex<Vec<u32>>> = PerProcess::new(Mutex::new(Vec::new()), |parent| {
             // The parent's lock may be locked for ever.
-            let known = parent.try_lock().map(|values| values.len() as u32).unwrap_or(u32::MAX);
-            Mutex::new(vec![known])
+            let count = parent.try_lock().map(|values| values.len() as u32).unwrap_or(u32::MAX);
+            Mutex::new(vec![count])
         });
         VALUE.get_as(7).lock().unwrap().extend([1, 2, 3]);
         assert_eq!(*VALUE.get_as(7).lock().unwrap(), [1, 2, 3]);

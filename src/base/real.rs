@@ -1,4 +1,4 @@
-//! The two precisions, `f32` and `f64`, behind one trait.
+//! The two precisions, `f32` and `f64`, as one trait.
 
 use num_complex::Complex;
 use std::fmt::{Debug, Display};
@@ -9,7 +9,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// A number that an array can hold; any bits are one, and zero bits are a zero.
+/// A number in an array. Every bit pattern is valid, and zero bits are the number 0.
 pub trait Element: Copy + Default + Send + Sync + 'static {}
 impl Element for f32 {}
 impl Element for f64 {}
@@ -18,7 +18,7 @@ impl Element for u32 {}
 impl Element for u64 {}
 impl<T: Real> Element for Complex<T> {}
 
-/// A number of a result.
+/// A real or complex number of a result.
 pub trait ResultNumber: Copy {
     /// The precision, for messages.
     const PRECISION_NAME: &'static str;
@@ -55,17 +55,16 @@ impl<T: Real> ResultNumber for Complex<T> {
     }
 }
 
-/// Work in either precision whose code is not generic: it is compiled once, in this crate, and not again in each crate
-/// that uses it.
+/// A computation in either precision that is compiled once, in this crate, rather than in each crate that uses it.
 #[doc(hidden)]
 pub trait PerPrecision {
-    /// Its input.
+    /// The input.
     type Input<'a, T: Real>;
-    /// Its result.
+    /// The result.
     type Output<T: Real>;
-    /// The work in f32.
+    /// Computes in f32.
     fn single(input: Self::Input<'_, f32>) -> Self::Output<f32>;
-    /// The work in f64.
+    /// Computes in f64.
     fn double(input: Self::Input<'_, f64>) -> Self::Output<f64>;
 }
 
@@ -92,21 +91,21 @@ pub trait Real:
     /// `f32` or `f64`, for messages.
     const NAME: &'static str;
 
-    /// Rounds to this precision.
+    /// Converts to this precision, with rounding.
     fn of(value: f64) -> Self;
-    /// Widens, exactly.
+    /// Converts to f64, exactly.
     fn wide(self) -> f64;
-    /// `self * a + b`, fused into one rounding: slow where the processor lacks this instruction.
+    /// Returns `self * a + b` with a single rounding. Slow if the processor lacks this instruction.
     fn fma(self, a: Self, b: Self) -> Self;
-    /// Neither NaN nor infinite.
+    /// Returns whether the number is neither NaN nor infinite.
     fn finite(self) -> bool;
-    /// The magnitude.
+    /// Returns the magnitude.
     fn magnitude(self) -> Self;
-    /// The nearest integer, halves to even.
+    /// Returns the nearest integer; halves are rounded to even.
     fn round_even(self) -> Self;
-    /// The largest number below 0.5, the upper end of the range of k-space coordinates.
+    /// Returns the largest number below 0.5, the upper end of the range of k-space coordinates.
     fn below_half() -> Self;
-    /// Does the work of this precision.
+    /// Runs the computation for this precision.
     #[doc(hidden)]
     fn per_precision<W: PerPrecision>(input: W::Input<'_, Self>) -> W::Output<Self>;
 
@@ -166,12 +165,12 @@ macro_rules! real {
 real!(f32, "f32", single);
 real!(f64, "f64", double);
 
-/// Widens a complex number, exactly.
+/// Converts a complex number to f64, exactly.
 pub(crate) fn wide<T: Real>(z: Complex<T>) -> Complex<f64> {
     Complex::new(z.re.wide(), z.im.wide())
 }
 
-/// Rounds a complex number.
+/// Converts a complex number to this precision, with rounding.
 pub(crate) fn narrow<T: Real>(z: Complex<f64>) -> Complex<T> {
     Complex::new(T::of(z.re), T::of(z.im))
 }

@@ -1,17 +1,17 @@
-//! The rule for numbers that leave the library: no result that is not finite comes with success.
+//! The rule for results: a call that succeeds returns finite numbers only.
 //!
-//! Functions compute into arrays of their own, check these with [`check_results`], and then write the caller's arrays.
-//! The C API writes through `Results` of src/ffi/arrays.rs, which checks every number again that Rust did not check.
+//! Functions compute into their own arrays, check these with [`check_results`], and then write the caller's arrays. The
+//! C API writes through `Results` of src/ffi/arrays.rs, which checks every number that Rust has not checked.
 
 use crate::base::error::{bail, Result};
 use crate::base::real::{Real, ResultNumber};
 
-/// Refuses results that are not finite, and names the first by index.
+/// Returns an error if a result is not finite. The message contains the index of the first.
 ///
 /// # Errors
 /// `NotFinite`.
 pub fn check_results<N: ResultNumber>(what: &str, values: &[N]) -> Result<()> {
-    /// All of a block is read without a branch, so that the compiler vectorises it.
+    /// A block is read without branches, so that the compiler vectorises the loop.
     const BLOCK: usize = 1024;
     let is_bad = |block: &[N]| !block.iter().fold(true, |all, value| all & value.is_finite_number());
     let Some(block) = values.chunks(BLOCK).position(is_bad) else { return Ok(()) };
@@ -24,7 +24,7 @@ pub fn check_results<N: ResultNumber>(what: &str, values: &[N]) -> Result<()> {
     bail!(NotFinite, "{what} {at} overflows {} (it is {}): {remedy}", N::PRECISION_NAME, values[at].text())
 }
 
-/// Refuses a single result that is not finite.
+/// Returns an error if a single result is not finite.
 ///
 /// # Errors
 /// `NotFinite`.
@@ -42,7 +42,7 @@ mod tests {
     use num_complex::Complex;
 
     #[test]
-    fn the_first_number_that_is_not_finite_is_named() {
+    fn errors_name_the_first_number_that_is_not_finite() {
         let mut values = vec![Complex::new(1.0f32, f32::MAX); 5000];
         check_results("voxel", &values).unwrap();
         check_results::<f64>("voxel", &[]).unwrap();

@@ -1,8 +1,8 @@
-//! The sizes of a scan, from which memory is counted before there is a plan.
+//! The sizes of a scan, from which memory is estimated before a plan exists.
 
 use super::error::{bail, checked_product, Result};
 use super::geometry::{check_dims, Geometry, VoxelBasis};
-use super::off_resonance::Band;
+use super::off_resonance::OffResonanceRange;
 use super::real::Real;
 use super::workers::Workers;
 
@@ -13,32 +13,31 @@ pub struct ScanSize {
     pub dims: Vec<usize>,
     /// Samples of one coil and frame.
     pub samples: usize,
-    /// The width of the centre of k-space that coil maps are made from, as [`crate::Plan::coil_maps`] takes it; 0 for
-    /// the default.
+    /// Width of the central region of k-space used for coil maps, see [`crate::Plan::coil_maps`]; 0 for the default.
     pub calibration: usize,
-    /// Samples in that centre, at most; `samples` where it is not known.
+    /// Maximum number of samples in that region; `samples` if unknown.
     pub central_samples: usize,
-    /// Whether there are coordinates of 0.5, or beyond by rounding, which a copy replaces while the plan is made; true
-    /// where it is not known.
+    /// Whether a coordinate is 0.5, or beyond it by rounding, so that the plan creates corrected copies; true if
+    /// unknown.
     pub edge: bool,
     /// Receive coils.
     pub coils: usize,
     /// Frames measured on this trajectory.
     pub frames: usize,
-    /// Whether there are coil maps, with which coils are combined.
+    /// Whether there are coil maps. With maps, coils are combined into one image.
     pub coil_maps: bool,
     /// Whether there are density weights.
     pub weights: bool,
-    /// Voxels of a list, in place of the grid that `dims` describes.
+    /// Number of voxels in a list that replaces the grid of `dims`; `None` for the grid.
     pub listed: Option<usize>,
     /// The shape of a voxel.
     pub basis: VoxelBasis,
-    /// What off-resonance, decay and times reach, where there is a field map or a decay map.
-    pub band: Option<Band>,
+    /// Ranges of off-resonance, decay and sample times; `None` without a field map or decay map.
+    pub band: Option<OffResonanceRange>,
 }
 
 impl ScanSize {
-    /// One coil, one frame, no weights, point voxels.
+    /// Creates the sizes of a scan with one coil, one frame, no weights and point voxels.
     pub fn new(dims: &[usize], samples: usize) -> Self {
         ScanSize {
             dims: dims.to_vec(),
@@ -56,14 +55,14 @@ impl ScanSize {
         }
     }
 
-    /// The sizes of a geometry's arrays, and what off-resonance reaches: of the numbers only those are looked at.
+    /// Returns the sizes of a geometry's arrays and the ranges of off-resonance. No other values are read.
     pub(crate) fn with_band<T: Real>(workers: &dyn Workers, geometry: &Geometry<'_, T>) -> Result<Self> {
         geometry.check_off_resonance(geometry.voxel_count(), geometry.samples())?;
         let band = geometry.off_resonance().map(|maps| maps.band(workers, geometry.coil_maps)).transpose()?;
         Ok(ScanSize { band, ..Self::lengths(geometry) })
     }
 
-    /// The sizes of a geometry's arrays.
+    /// Returns the sizes of a geometry's arrays.
     pub(crate) fn lengths<T: Real>(geometry: &Geometry<'_, T>) -> Self {
         ScanSize {
             coils: geometry.coils,
@@ -76,12 +75,12 @@ impl ScanSize {
         }
     }
 
-    /// Voxels of one image.
+    /// Returns the number of voxels of one image.
     pub fn voxels(&self) -> usize {
         self.listed.unwrap_or_else(|| self.dims.iter().product())
     }
 
-    /// Images of one frame: one with coil maps, else one a coil.
+    /// Returns the number of images of one frame: one with coil maps, otherwise one per coil.
     pub(crate) fn images(&self) -> usize {
         if self.coil_maps {
             1
@@ -90,12 +89,13 @@ impl ScanSize {
         }
     }
 
+    /// Checks that all sizes are positive and that the arrays fit the address space.
     pub(crate) fn check(&self) -> Result<()> {
         check_dims(&self.dims)?;
         if [self.samples, self.coils, self.frames, self.listed.unwrap_or(1)].contains(&0) {
             bail!(
                 InvalidSize,
-                "an image of {:?} voxels, {} samples, {} coils and {} frames: all must be at least 1",
+                "the sizes are {:?} voxels, {} samples, {} coils and {} frames: each must be at least 1",
                 self.dims,
                 self.samples,
                 self.coils,

@@ -1,52 +1,53 @@
-//! Warnings of a plan or of a call: it can compute, but the image may not be the expected one.
+//! Warnings of a plan or call: the computation proceeds, but the image may not be the expected one.
 
 use std::cell::RefCell;
 use std::fmt;
 
-/// What a warning is about.
+/// The subject of a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// k reaches less than a quarter of what the image's size could resolve: perhaps wrong units, which blur the image.
+    /// The coordinates cover less than a quarter of the k-space that the image's size could resolve: possibly wrong
+    /// units, which blur the image.
     Extent,
-    /// The window or the precision cannot reach the default tolerance. (For a tolerance that is given this is an
+    /// The window or the precision cannot meet the default tolerance. (If the caller sets a tolerance, this is an
     /// error.)
     Tolerance,
-    /// PROPELLER blades do not agree with one another after their motion was corrected.
+    /// The PROPELLER blades disagree after motion correction.
     Blades,
     /// A noise scan is short, or a noise level does not fit the data.
     Noise,
-    /// Few virtual coils hold little of the data's energy.
+    /// The requested number of virtual coils preserves little of the data's energy.
     Compression,
-    /// The phase between echoes wraps: off-resonance is beyond what their spacing can tell.
+    /// The phase between echoes wraps: the echo spacing cannot determine the off-resonance.
     Wraps,
-    /// The times of samples are no readout's: perhaps in other units than seconds.
+    /// The sample times are implausible for a readout, possibly not in seconds.
     Times,
-    /// The system refused threads: fewer compute than were asked for.
+    /// The system refused to start threads: fewer threads compute than requested.
     Threads,
-    /// Gaps between samples narrow the centre of k-space that coil maps are estimated from.
+    /// Gaps between samples narrow the central region of k-space used for coil maps.
     Calibration,
 }
 
-/// A warning: its kind, and a sentence for a person that names the cause, the value and the remedy.
+/// A warning: its kind, and a message for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// What it is about.
+    /// The subject.
     pub kind: WarningKind,
-    /// The sentence.
+    /// The message, which states cause, value and remedy.
     pub message: String,
 }
 
 thread_local! {
-    /// What the call that this thread is in warned of; none where nobody asks.
-    static RAISED: RefCell<Option<Vec<Warning>>> = const { RefCell::new(None) };
+    /// Warnings of the running call of this thread; `None` if warnings are not captured.
+    static CAPTURED: RefCell<Option<Vec<Warning>>> = const { RefCell::new(None) };
 }
 
-/// Logs a warning of the running call, and keeps it for [`during`].
+/// Logs a warning of the running call, and stores it for [`capture`].
 pub(crate) fn raise(kind: WarningKind, message: String) {
     log::warn!("{message}");
-    // Where there is no memory for it, or the thread is ending, it was logged.
-    let _ = RAISED.try_with(|raised| {
+    // Without memory for the list, or while the thread ends, the warning is only logged.
+    let _ = CAPTURED.try_with(|raised| {
         if let Some(raised) = raised.borrow_mut().as_mut() {
             if raised.try_reserve(1).is_ok() {
                 raised.push(Warning { kind, message });
@@ -55,12 +56,13 @@ pub(crate) fn raise(kind: WarningKind, message: String) {
     });
 }
 
-/// What `call` returns, and what it warned of in this thread. A call within another has its own warnings.
-pub(crate) fn during<R>(call: impl FnOnce() -> R) -> (R, Vec<Warning>) {
-    let exchange = |by| RAISED.try_with(|raised| raised.replace(by)).ok().flatten();
-    let before = exchange(Some(Vec::new()));
+/// Returns the result of `call` and the warnings that it raised in this thread. A nested call captures its own
+/// warnings.
+pub(crate) fn capture<R>(call: impl FnOnce() -> R) -> (R, Vec<Warning>) {
+    let replace = |list| CAPTURED.try_with(|raised| raised.replace(list)).ok().flatten();
+    let outer = replace(Some(Vec::new()));
     let result = call();
-    (result, exchange(before).unwrap_or_default())
+    (result, replace(outer).unwrap_or_default())
 }
 
 impl fmt::Display for Warning {
@@ -74,20 +76,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_has_its_own_warnings_and_nobody_elses() {
+    fn nested_calls_capture_their_own_warnings() {
         let warn = |text: &str| raise(WarningKind::Noise, text.into());
         let texts = |all: Vec<Warning>| all.into_iter().map(|w| w.message).collect::<Vec<_>>();
         warn("outside");
-        let (inner, outer) = during(|| {
+        let (inner, outer) = capture(|| {
             warn("first");
-            let ((), inner) = during(|| warn("inner"));
+            let ((), inner) = capture(|| warn("inner"));
             warn("second");
             texts(inner)
         });
         assert_eq!((inner, texts(outer)), (vec!["inner".to_owned()], vec!["first".to_owned(), "second".to_owned()]));
-        // Nothing is kept where nobody asks.
+        // Outside of `capture`, warnings are not stored.
         warn("outside again");
-        assert!(RAISED.with(|raised| raised.borrow().is_none()));
-        assert_eq!(during(|| ()).1, []);
+        assert!(CAPTURED.with(|raised| raised.borrow().is_none()));
+        assert_eq!(capture(|| ()).1, []);
     }
 }

@@ -1,44 +1,44 @@
-//! Loops over the elements of arrays, by the calling thread or by several.
+//! Loops over the elements of arrays, in one or several threads.
 //!
-//! Elements are worked on in chunks that the array's length decides, and results of chunks are put together in their
-//! order: who does a loop changes its time and nothing else.
+//! Arrays are processed in chunks that depend on the array's length only, and the results of chunks are combined in
+//! their order. The number of threads therefore affects the time, but not the results.
 
 use super::error::{try_reserve, Result};
-use super::memory::{Aligned, Room};
+use super::memory::{Aligned, AlignedArena};
 use super::real::Element;
 use super::sizes::product;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Elements of a chunk, at least: an image of 256 x 256 is work for 16 threads.
+/// Minimum number of elements per chunk: an image of 256 x 256 gives 16 chunks.
 const CHUNK: usize = 1 << 12;
-/// Chunks begin at multiples of so many elements, that threads write no line of the cache together.
-const LINE: usize = 64;
-/// Chunks of one array, at most: their results fit the stack.
-const MOST_CHUNKS: usize = 512;
+/// Chunks begin at multiples of this number of elements, so that threads do not write to the same cache line.
+const CHUNK_ALIGNMENT: usize = 64;
+/// Maximum number of chunks per array: their results fit the stack.
+const MAX_CHUNKS: usize = 512;
 
-/// Who does a loop.
+/// An executor of parallel loops.
 ///
 /// # Safety
-/// Every task must be done once.
+/// Every task must be run exactly once.
 pub unsafe trait Workers: Sync {
-    /// Calls `task` with each of `0..tasks`, maybe with several at once. Returns when it has returned from all.
+    /// Calls `task` with each of `0..tasks`, possibly in parallel. Returns after all calls have returned.
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync));
 }
 
-/// The calling thread alone.
-pub struct Alone;
+/// An executor that uses the calling thread only.
+pub struct SerialExecutor;
 
-// SAFETY: every task is done once.
-unsafe impl Workers for Alone {
+// SAFETY: every task is run exactly once.
+unsafe impl Workers for SerialExecutor {
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         (0..tasks).for_each(task);
     }
 }
 
-/// Elements of each chunk of an array of `len`, but for the last, which may have fewer.
+/// Returns the number of elements per chunk for an array of `len` elements. The last chunk may have fewer.
 pub(crate) fn chunk_len(len: usize) -> usize {
-    CHUNK.max(len.div_ceil(MOST_CHUNKS).next_multiple_of(LINE))
+    CHUNK.max(len.div_ceil(MAX_CHUNKS).next_multiple_of(CHUNK_ALIGNMENT))
 }
 
 /// Calls `part(number, elements)` for all chunks of an array of `len` elements.
@@ -47,7 +47,7 @@ pub(crate) fn each_chunk(workers: &dyn Workers, len: usize, part: impl Fn(usize,
     workers.run(len.div_ceil(chunk), &|i| part(i, i * chunk..len.min((i + 1) * chunk)));
 }
 
-/// What `merge` makes of `start` and the results of all chunks, in their order.
+/// Combines `start` and the results of all chunks with `merge`, in their order.
 pub(crate) fn fold<R: Copy + Send>(
     workers: &dyn Workers,
     len: usize,
@@ -55,24 +55,24 @@ pub(crate) fn fold<R: Copy + Send>(
     of: impl Fn(Range<usize>) -> R + Sync,
     merge: impl Fn(R, R) -> R,
 ) -> R {
-    let mut results = [start; MOST_CHUNKS];
-    let own = Shared::new(&mut results);
+    let mut results = [start; MAX_CHUNKS];
+    let shared = SharedSlice::new(&mut results);
     // SAFETY: each chunk has its own result.
-    each_chunk(workers, len, |i, elements| unsafe { own.set(i, of(elements)) });
+    each_chunk(workers, len, |i, elements| unsafe { shared.set(i, of(elements)) });
     let chunks = len.div_ceil(chunk_len(len));
-    results[..chunks].iter().fold(start, |all, one| merge(all, *one))
+    results[..chunks].iter().fold(start, |total, result| merge(total, *result))
 }
 
-/// The least index that `found` finds, which looks for the first in a range.
-pub(crate) fn first(
+/// Returns the smallest index found. `find` returns the first index in a range.
+pub(crate) fn find_first(
     workers: &dyn Workers,
     len: usize,
-    found: impl Fn(Range<usize>) -> Option<usize> + Sync,
+    find: impl Fn(Range<usize>) -> Option<usize> + Sync,
 ) -> Option<usize> {
-    fold(workers, len, None, found, Option::or)
+    fold(workers, len, None, find, Option::or)
 }
 
-/// The elements `value(0..len)`, or an error that says how many bytes were wanted.
+/// Returns the elements `value(0..len)`. If memory is insufficient, the error states the number of bytes.
 pub(crate) fn collect<E: Copy + Send>(
     workers: &dyn Workers,
     len: usize,
@@ -80,7 +80,7 @@ pub(crate) fn collect<E: Copy + Send>(
     value: impl Fn(usize) -> E + Sync,
 ) -> Result<Vec<E>> {
     let mut elements = try_reserve(len, what)?;
-    let shared = Shared::new(&mut elements.spare_capacity_mut()[..len]);
+    let shared = SharedSlice::new(&mut elements.spare_capacity_mut()[..len]);
     each_chunk(workers, len, |_, range| {
         // SAFETY: chunks do not overlap.
         let part: &mut [MaybeUninit<E>] = unsafe { shared.part(range.start, range.len()) };
@@ -88,17 +88,17 @@ pub(crate) fn collect<E: Copy + Send>(
             element.write(value(i));
         }
     });
-    // SAFETY: chunks are all of 0..len, and each element of theirs has been written.
+    // SAFETY: the chunks cover 0..len, and all of their elements have been written.
     unsafe { elements.set_len(len) };
     Ok(elements)
 }
 
-/// Copies of arrays of one length, or an error that says how many bytes were wanted.
+/// Copies arrays of equal length. If memory is insufficient, the error states the number of bytes.
 pub(crate) fn copied<E: Element>(workers: &dyn Workers, arrays: &[&[E]], what: &str) -> Result<Vec<Aligned<E>>> {
     let len = arrays[0].len();
-    let mut room = Room::unwritten(product(&[arrays.len(), Room::bytes::<E>(len)]), what)?;
-    let mut copies: Vec<Aligned<E>> = arrays.iter().map(|_| room.array(len)).collect();
-    let shared: Vec<Shared<E>> = copies.iter_mut().map(|copy| Shared::new(copy)).collect();
+    let mut arena = AlignedArena::unwritten(product(&[arrays.len(), AlignedArena::bytes::<E>(len)]), what)?;
+    let mut copies: Vec<Aligned<E>> = arrays.iter().map(|_| arena.array(len)).collect();
+    let shared: Vec<SharedSlice<E>> = copies.iter_mut().map(|copy| SharedSlice::new(copy)).collect();
     each_chunk(workers, len, |_, range| {
         for (copy, array) in shared.iter().zip(arrays) {
             // SAFETY: chunks do not overlap.
@@ -109,37 +109,37 @@ pub(crate) fn copied<E: Element>(workers: &dyn Workers, arrays: &[&[E]], what: &
     Ok(copies)
 }
 
-/// A slice that several threads write, each its own elements.
-pub struct Shared<'a, E> {
+/// A slice that several threads write, each thread to different elements.
+pub struct SharedSlice<'a, E> {
     address: *mut E,
     len: usize,
     marker: std::marker::PhantomData<&'a mut [E]>,
 }
 
 // SAFETY: elements are used only through unsafe functions, whose callers promise to use different elements.
-unsafe impl<E: Send> Sync for Shared<'_, E> {}
-// SAFETY: sending it sends the use of its elements, which are Send.
-unsafe impl<E: Send> Send for Shared<'_, E> {}
+unsafe impl<E: Send> Sync for SharedSlice<'_, E> {}
+// SAFETY: sending the slice sends the use of its elements, which are Send.
+unsafe impl<E: Send> Send for SharedSlice<'_, E> {}
 
-impl<'a, E> Shared<'a, E> {
+impl<'a, E> SharedSlice<'a, E> {
     /// Shares a slice.
     pub fn new(slice: &'a mut [E]) -> Self {
-        Shared { address: slice.as_mut_ptr(), len: slice.len(), marker: std::marker::PhantomData }
+        SharedSlice { address: slice.as_mut_ptr(), len: slice.len(), marker: std::marker::PhantomData }
     }
 
-    /// The number of elements.
+    /// Returns the number of elements.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The address of element `start`.
+    /// Returns the address of element `start`.
     pub fn address(&self, start: usize) -> *mut E {
         assert!(start <= self.len);
         self.address.wrapping_add(start)
     }
 
-    /// Elements `start .. start + len`.
+    /// Returns the elements `start .. start + len`.
     ///
     /// # Safety
     /// No other thread may use these elements while the result lives.
@@ -154,7 +154,7 @@ impl<'a, E> Shared<'a, E> {
     /// Writes element `i`.
     ///
     /// # Safety
-    /// No other thread may use this element meanwhile.
+    /// No other thread may use this element during the call.
     #[inline(always)]
     pub unsafe fn set(&self, i: usize, value: E) {
         assert!(i < self.len);

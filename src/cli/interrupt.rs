@@ -32,7 +32,7 @@ pub fn install() {
         if unsafe { libc::sigwait(&set, &mut signal) } != 0 {
             return;
         }
-        let _no_more_files = recon::atomic_file::give_up();
+        let _no_more_files = recon::atomic_file::remove_temporary_files();
         let _ = writeln!(std::io::stderr(), "\nrecon: error: interrupted");
         // SAFETY: the call takes no address, and runs no destructors that other threads could interfere with.
         unsafe { libc::_exit(128 + signal) }

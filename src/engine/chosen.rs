@@ -3,7 +3,7 @@
 use crate::backend::Backend;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, ErrorKind, Result};
-use crate::base::off_resonance::Band;
+use crate::base::off_resonance::OffResonanceRange;
 use crate::base::options::{Method, Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
@@ -162,7 +162,7 @@ pub(crate) fn at_once<T: Real, B: Backend<T>>(b: &B, options: &Options, count: u
 }
 
 /// Returns what gridding may take of a tolerance, see [`SHARE`].
-fn share(band: &Band) -> f64 {
+fn share(band: &OffResonanceRange) -> f64 {
     match band.decay {
         Some([_, fastest]) if fastest * (band.time[1] - band.time[0]) > STRONG_DECAY => SHARE_WITH_STRONG_DECAY,
         _ => SHARE,

@@ -11,7 +11,7 @@ use crate::base::geometry::Geometry;
 use crate::base::options::{Normal, Options};
 use crate::base::real::{narrow, wide, Real};
 use crate::base::scan_size::ScanSize;
-use crate::base::sizes::{product, sum, Bytes};
+use crate::base::sizes::{product, sum, StepBytes};
 use crate::reconstruction::coils::{
     central_samples, clear_outside_ellipse, clear_outside_object, complete_calibration, interpolate, low_dims,
     narrower_calibration, normalise, radius, walsh, warn_of_aliasing, warn_of_corners, widest_calibration,
@@ -332,9 +332,9 @@ fn width(dims: &[usize], calibration: usize) -> Result<usize> {
 }
 
 /// Bytes that [`estimate`] takes.
-pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Result<Bytes> {
+pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Result<StepBytes> {
     if size.listed.is_some() {
-        return Ok(Bytes { device: 0, host: 0 });
+        return Ok(StepBytes { device: 0, host: 0 });
     }
     let calibration = width(&size.dims, size.calibration)?;
     let low = low_dims(&size.dims, &[calibration; 3]);
@@ -358,18 +358,18 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Res
     // well.
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
-    let images = Bytes { device, host: sum(&[inside, map, host, small, large]) };
+    let images = StepBytes { device, host: sum(&[inside, map, host, small, large]) };
     // The point spread function, over twice the voxels along each axis.
     let double_dims = try_collect(low.len(), "the calibration images", low.iter().map(|n| 2 * n))?;
     let spread = ScanSize { weights: true, ..ScanSize::new(&double_dims, samples) };
     let chosen = Chosen::new::<T, B>(backend, &spread, &options(), false)?;
     let [device, host] = Encoding::<T, B>::transform_bytes(backend, &spread, &options(), &chosen)?;
     let ones = product(&[samples, complex]);
-    let spread = Bytes { device, host: sum(&[inside, ones, host, product(&[product(&double_dims), complex])]) };
+    let spread = StepBytes { device, host: sum(&[inside, ones, host, product(&[product(&double_dims), complex])]) };
     let axes =
         try_collect(size.dims.len(), "the calibration samples", size.dims.iter().map(|&n| calibration.min(n) + 3))?;
     let grid = product(&[product(&axes), size_of::<u32>()]);
-    let weights = Bytes { host: sum(&[inside, weights.host, grid]), ..weights };
-    let gaps = Bytes { device: 0, host: coverage::bytes(&size.dims, calibration) };
-    Ok(Bytes::peak(&[gaps, weights, spread, images], backend.is_gpu()))
+    let weights = StepBytes { host: sum(&[inside, weights.host, grid]), ..weights };
+    let gaps = StepBytes { device: 0, host: coverage::bytes(&size.dims, calibration) };
+    Ok(StepBytes::peak(&[gaps, weights, spread, images], backend.is_gpu()))
 }

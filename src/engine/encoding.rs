@@ -11,7 +11,7 @@ use crate::base::error::{bail, try_collect, try_vec, ErrorKind, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt;
 use crate::base::memory::Aligned;
-use crate::base::off_resonance::{Band, OffResonance};
+use crate::base::off_resonance::{OffResonance, OffResonanceRange};
 use crate::base::options::{Normal, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
@@ -185,7 +185,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub fn new(
         backend: Arc<B>,
         geometry: &Geometry<'_, T>,
-        band: Option<Band>,
+        band: Option<OffResonanceRange>,
         options: &Options,
         chosen: Chosen,
     ) -> Result<Self> {
@@ -251,7 +251,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     fn new_field(
         b: &B,
         geometry: &Geometry<'_, T>,
-        band: Option<Band>,
+        band: Option<OffResonanceRange>,
         chosen: &Chosen,
     ) -> Result<Option<Field<T, B>>> {
         let (Some(maps), Some(band)) = (geometry.off_resonance(), band) else { return Ok(None) };
@@ -294,7 +294,11 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// The band, and what serves after a change: chosen anew where the number of samples is another, or the band is.
-    pub fn chosen_after(&self, change: Change<'_, T>, options: &Options) -> Result<(Option<Band>, Chosen)> {
+    pub fn chosen_after(
+        &self,
+        change: Change<'_, T>,
+        options: &Options,
+    ) -> Result<(Option<OffResonanceRange>, Chosen)> {
         match (change, &self.field) {
             (Change::Trajectory(geometry), _) => {
                 let ScanSize { samples, band, .. } = ScanSize::with_band(self.b().workers(), geometry)?;
@@ -312,17 +316,21 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
 
     /// The band of a new trajectory's geometry: where that has no coil maps, those of the plan stay, and with the same
     /// field map so does what they see of it.
-    fn band_with_kept_maps(&self, geometry: &Geometry<'_, T>, band: Option<Band>) -> Option<Band> {
+    fn band_with_kept_maps(
+        &self,
+        geometry: &Geometry<'_, T>,
+        band: Option<OffResonanceRange>,
+    ) -> Option<OffResonanceRange> {
         let keeps = self.combined() && geometry.coil_maps.is_none();
         match (geometry.off_resonance(), &self.field) {
             (Some(maps), Some(field)) if keeps && field.is_of(self.b(), &maps) => {
-                band.map(|band| Band { time: band.time, ..field.band })
+                band.map(|band| OffResonanceRange { time: band.time, ..field.band })
             }
             _ => band,
         }
     }
 
-    fn band(&self) -> Option<Band> {
+    fn band(&self) -> Option<OffResonanceRange> {
         self.field.as_ref().map(|field| field.band)
     }
 
@@ -332,7 +340,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         &self,
         change: Change<'_, T>,
         options: &Options,
-        (band, chosen): (Option<Band>, Chosen),
+        (band, chosen): (Option<OffResonanceRange>, Chosen),
     ) -> Result<Self> {
         let b = self.b();
         let mut size = ScanSize { band, ..self.size() };
@@ -424,7 +432,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     fn field_after(
         &self,
         geometry: &Geometry<'_, T>,
-        band: Option<Band>,
+        band: Option<OffResonanceRange>,
         chosen: &Chosen,
     ) -> Result<Option<Arc<Field<T, B>>>> {
         if let (Some(maps), Some(field)) = (geometry.off_resonance(), &self.field) {

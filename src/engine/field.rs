@@ -5,7 +5,7 @@ use crate::backend::Backend;
 use crate::base::checksum::Checksum;
 use crate::base::error::{bail, try_vec, Result};
 use crate::base::memory::Aligned;
-use crate::base::off_resonance::{Band, Ends, OffResonance};
+use crate::base::off_resonance::{MinMax, OffResonance, OffResonanceRange};
 use crate::base::real::Real;
 use crate::base::workers::{copied, fold, Workers};
 use crate::nufft::segmented::waves;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The maps of a plan, and what is made of them once.
 pub(crate) struct Field<T: Real, B: Backend<T>> {
     /// What maps and times reach.
-    pub band: Band,
+    pub band: OffResonanceRange,
     /// f in Hz.
     frequencies: B::Array<T>,
     /// R in 1/s, in the host's memory, where there is a map.
@@ -30,7 +30,13 @@ pub(crate) struct Field<T: Real, B: Backend<T>> {
 
 impl<T: Real, B: Backend<T>> Field<T, B> {
     /// `before` may have the same maps and segments.
-    pub fn new(b: &B, maps: &OffResonance<'_, T>, band: Band, voxels: usize, chosen: &Chosen) -> Result<Self> {
+    pub fn new(
+        b: &B,
+        maps: &OffResonance<'_, T>,
+        band: OffResonanceRange,
+        voxels: usize,
+        chosen: &Chosen,
+    ) -> Result<Self> {
         const WHAT: &str = "the field map";
         let frequencies = match maps.finite_field_map(b.workers())? {
             Some(map) => b.upload(&map, WHAT)?,
@@ -133,7 +139,7 @@ struct Histogram {
 impl Histogram {
     const LEN: usize = 257;
 
-    fn new([low, high]: Ends, per_unit: f64) -> Self {
+    fn new([low, high]: MinMax, per_unit: f64) -> Self {
         let step = ((high - low) * per_unit).ln_1p() / (Self::LEN - 1) as f64;
         Histogram { low, per_unit, step, counts: [0.0; Self::LEN] }
     }

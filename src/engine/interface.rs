@@ -98,7 +98,7 @@ pub trait Engine<T: Real>: Send + Sync {
     /// Waits until the backend has done all that it was asked.
     fn wait(&self) -> Result<()>;
     /// The first number that is not below `limit` in magnitude, and its index, wherever the numbers are.
-    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
+    fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
 
     /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;

@@ -10,7 +10,7 @@ use crate::backend::cpu::Cpu;
 use crate::backend::cuda::{self, Cuda};
 use crate::backend::Backend;
 use crate::base::error::{bail, try_box, ErrorKind, Result};
-use crate::base::geometry::{Geometry, Numbers};
+use crate::base::geometry::{Geometry, InputRanges};
 use crate::base::interrupt;
 use crate::base::options::{Device, Method, Options};
 use crate::base::real::{PerPrecision, Real};
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// An engine, and what was found in the numbers that it was made of.
-type Made<T> = (Box<dyn Engine<T>>, Numbers);
+type Made<T> = (Box<dyn Engine<T>>, InputRanges);
 
 /// The engine of a geometry whose sizes were checked. Its numbers are checked here, by the engine's threads.
 pub(crate) fn engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<Made<T>> {
@@ -119,7 +119,7 @@ impl<T: Real> Task<T> for Making<'_, T> {
         let started = Instant::now();
         let numbers = geometry.check_numbers(first.workers())?;
         interrupt::check(MAKING)?;
-        let within = geometry.coordinates_within(first.workers(), &numbers.ends)?;
+        let within = geometry.coordinates_within(first.workers(), &numbers.coordinates)?;
         let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         let make =

@@ -4,15 +4,15 @@
 //! density weights and coil maps in their files, sorted samples, transforms and Q in the backend.
 
 use super::chosen::Chosen;
-use crate::backend::{Backend, MapsGiven};
+use crate::backend::{Backend, MapPresence};
 use crate::base::error::Result;
-use crate::base::geometry::{ends, is_inside, Geometry, VoxelBasis};
-use crate::base::off_resonance::Band;
+use crate::base::geometry::{is_in_range, min_max, Geometry, VoxelBasis};
+use crate::base::off_resonance::OffResonanceRange;
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
-use crate::base::sizes::{product, sum, Bytes};
-use crate::base::workers::Alone;
+use crate::base::sizes::{product, sum, StepBytes};
+use crate::base::workers::SerialExecutor;
 use crate::nufft::segmented::Segmented;
 use crate::nufft::segments::Segments;
 use crate::nufft::toeplitz;
@@ -38,8 +38,8 @@ impl ScanSize {
     pub fn with_calibration<T: Real>(geometry: &Geometry<'_, T>, calibration: usize) -> Result<Self> {
         let k = &geometry.coordinates;
         let central_samples = coils::central_samples(k, &geometry.dims, calibration);
-        let edge = k.iter().any(|k| !is_inside(ends(&Alone, k)));
-        Ok(ScanSize { calibration, central_samples, edge, ..Self::with_band(&Alone, geometry)? })
+        let edge = k.iter().any(|k| !is_in_range(min_max(&SerialExecutor, k)));
+        Ok(ScanSize { calibration, central_samples, edge, ..Self::with_band(&SerialExecutor, geometry)? })
     }
 }
 
@@ -161,7 +161,10 @@ impl Needs {
         let transform = match &chosen.window {
             Some(window) => Nufft::<T, B>::bytes(b, window, size.samples, chosen.arrays(batch))?,
             None => {
-                let given = |band: &Band| MapsGiven { field: band.frequency.is_some(), decay: band.decay.is_some() };
+                let given = |band: &OffResonanceRange| MapPresence {
+                    field: band.frequency.is_some(),
+                    decay: band.decay.is_some(),
+                };
                 let maps = size.band.as_ref().map(given).unwrap_or_default();
                 b.direct_sum_bytes(size.samples, &size.dims, size.listed, maps)
             }
@@ -279,7 +282,7 @@ impl Needs {
 
     /// The peaks of all operations. `q` says whether E^H W E goes through Q, `own_output` whether outputs are computed
     /// apart, `maps` what the estimation of coil sensitivities takes.
-    pub fn peaks<T: Real, B: Backend<T>>(&self, b: &B, q: bool, own_output: bool, maps: Bytes) -> Result<Memory> {
+    pub fn peaks<T: Real, B: Backend<T>>(&self, b: &B, q: bool, own_output: bool, maps: StepBytes) -> Result<Memory> {
         let ScanSize { samples, coils, frames, .. } = self.size;
         let (dims, voxels, images) = (&self.size.dims, self.size.voxels(), self.size.images());
         let image = product(&[voxels, self.complex()]);

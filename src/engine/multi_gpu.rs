@@ -17,9 +17,9 @@ use super::one_backend::normal_of_images;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_reserve, try_vec, Result};
-use crate::base::geometry::{first_beyond, Geometry};
+use crate::base::geometry::{first_exceeding, Geometry};
 use crate::base::interrupt;
-use crate::base::off_resonance::Band;
+use crate::base::off_resonance::OffResonanceRange;
 use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
@@ -206,7 +206,7 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         part: &Part<T, B>,
         change: Change<'_, T>,
         options: &Options,
-        chosen: (Option<Band>, Chosen),
+        chosen: (Option<OffResonanceRange>, Chosen),
     ) -> Result<Part<T, B>> {
         let gathered;
         let maps = match (change.coil_maps(), self.share) {
@@ -281,9 +281,9 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
             let from = part.encoding.b();
             let view = from.view(array);
             let mut here = b.zeros::<Complex<T>>(view.len(), "a part's result")?;
-            from.follow(b);
+            from.order_after(b);
             from.send(view, b, b.view_mut(&mut here));
-            b.follow(from);
+            b.order_after(from);
             b.axpy(1.0, b.view(&here), b.view_mut(&mut sum));
         }
         // The parts' arrays may go when they have been sent.
@@ -372,7 +372,7 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
             asking.into_iter().map(join).chain([mine]).collect::<Result<()>>()
         })?;
         for (part, [_, _, here]) in self.parts[1..].iter().zip(exchange.iter()) {
-            b.follow(part.encoding.b());
+            b.order_after(part.encoding.b());
             b.axpy(1.0, b.view(here), B::reborrow(&mut y));
         }
         Ok(())
@@ -412,9 +412,9 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         let (dims, exchange) = (self.dims.clone(), self.exchange.clone());
         Ok(try_box(Divided { parts, whole, dims, samples, exchange, ..*self }, "the plan")?)
     }
-    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+    fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         match values {
-            Source::Host(values) => Ok(first_beyond(self.workers(), values, limit)),
+            Source::Host(values) => Ok(first_exceeding(self.workers(), values, limit)),
             Source::Device(_) => on_device(),
         }
     }

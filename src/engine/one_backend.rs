@@ -3,10 +3,10 @@
 use super::coil_maps;
 use super::encoding::{mean_energy, Encoding};
 use super::interface::{Change, Engine, PlanInfo};
-use crate::backend::{Backend, Complexes, ComplexesMut, Deliveries, Sink, Source, Span};
+use crate::backend::{Backend, Complexes, ComplexesMut, DeliveryQueue, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_collect, try_vec, Result};
-use crate::base::geometry::first_beyond;
+use crate::base::geometry::first_exceeding;
 use crate::base::interrupt;
 use crate::base::options::{Method, Options};
 use crate::base::real::Real;
@@ -66,11 +66,11 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         self.b().wait()
     }
 
-    fn first_beyond(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+    fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         match values {
             // What a GPU would have to be sent first is looked at where it is.
-            Source::Host(values) if self.b().is_gpu() => Ok(first_beyond(self.workers(), values, limit)),
-            _ => self.b().first_beyond(self.b().read(&self.b().input(values)?), limit),
+            Source::Host(values) if self.b().is_gpu() => Ok(first_exceeding(self.workers(), values, limit)),
+            _ => self.b().first_exceeding(self.b().read(&self.b().input(values)?), limit),
         }
     }
 
@@ -80,7 +80,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         // Taken before anything is written, so that an output is never half written for want of memory.
         let mut images = self.combined().then(|| self.image_batch()).transpose()?;
         let mut values = self.trajectory.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
-        let mut deliveries = Deliveries::new(b);
+        let mut deliveries = DeliveryQueue::new(b);
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
             let x = b.input(image.part(voxels))?;
             for coils in self.batches(arrays.len()) {
@@ -115,7 +115,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         mut image: Sink<'_, Complex<T>>,
     ) -> Result<()> {
         let b = self.b();
-        let mut deliveries = Deliveries::new(b);
+        let mut deliveries = DeliveryQueue::new(b);
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
             let mut out = b.output(image.split_off(voxels.len()))?;
             let values = kspace.part(arrays.start * self.samples..arrays.end * self.samples);
@@ -267,7 +267,7 @@ pub(super) fn normal_of_images<T: Real, B: Backend<T>>(
     mut y: Sink<'_, Complex<T>>,
     apply: impl Fn(Complexes<B, T>, ComplexesMut<B, T>) -> Result<()>,
 ) -> Result<()> {
-    let mut deliveries = Deliveries::new(b);
+    let mut deliveries = DeliveryQueue::new(b);
     for first in (0..x.len()).step_by(voxels) {
         interrupt::check("E^H W E")?;
         let (x, mut out) = (b.input(x.part(first..first + voxels))?, b.output(y.split_off(voxels))?);

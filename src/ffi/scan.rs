@@ -7,7 +7,7 @@ use crate::backend::Element;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt::Interrupt;
-use crate::base::off_resonance::Band;
+use crate::base::off_resonance::OffResonanceRange;
 use crate::base::options::{CudaStream, Device, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
@@ -154,7 +154,7 @@ impl Scan {
     ///
     /// # Safety
     /// As for [`Scan::coordinates`].
-    unsafe fn band<T: Real>(&self, arrays: &mut Arrays) -> Result<Option<Band>> {
+    unsafe fn band<T: Real>(&self, arrays: &mut Arrays) -> Result<Option<OffResonanceRange>> {
         let raw = &self.raw;
         if raw.field_map.is_null() && raw.decay_map.is_null() && raw.times.is_null() {
             return Ok(None);

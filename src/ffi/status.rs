@@ -123,7 +123,7 @@ fn fail_without_memory() -> recon_status {
 /// Runs the body of a C function: its errors and panics become a status and a message, and the caller's floating-point
 /// mode returns with it.
 pub(super) fn call(body: impl FnOnce() -> Result<()>) -> recon_status {
-    if !headroom::is_there() {
+    if !headroom::has_room() {
         keep(&[]);
         return fail_without_memory();
     }
@@ -147,7 +147,7 @@ fn call_that(warns: bool, body: impl FnOnce() -> Result<()>) -> recon_status {
     silence_panics();
     let _mode = FloatMode::standard();
     let outer = INSIDE.try_with(|i| i.replace(true)).unwrap_or(true);
-    let (outcome, raised) = warning::during(|| catch_unwind(AssertUnwindSafe(body)));
+    let (outcome, raised) = warning::capture(|| catch_unwind(AssertUnwindSafe(body)));
     if warns {
         keep(&raised);
     }

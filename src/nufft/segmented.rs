@@ -9,7 +9,7 @@ use crate::base::error::{try_vec, Result};
 use crate::base::interrupt;
 use crate::base::real::{narrow, Real};
 use crate::base::sizes::{product, sum};
-use crate::base::workers::{each_chunk, Shared};
+use crate::base::workers::{each_chunk, SharedSlice};
 use num_complex::Complex;
 use std::f64::consts::TAU;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub(crate) fn waves<T: Real, B: Backend<T>>(
     for (l, &tau) in nodes.iter().enumerate() {
         interrupt::check(WHAT)?;
         if let (Some(sizes), Some(decay)) = (&mut sizes, decay) {
-            let own = Shared::new(sizes);
+            let own = SharedSlice::new(sizes);
             each_chunk(backend.workers(), decay.len(), |_, range| {
                 // SAFETY: each chunk has its own voxels.
                 let sizes = unsafe { own.part(range.start, range.len()) };
@@ -170,7 +170,7 @@ fn conjugate_weights<T: Real, B: Backend<T>>(
     let turn = |t: f64| Complex::from_polar(1.0, TAU * segments.frequency * t);
     let mut back = try_vec(terms, Complex::default(), WHAT)?;
     back.iter_mut().zip(&segments.nodes).for_each(|(back, &tau)| *back = turn(-tau));
-    let own = Shared::new(&mut all);
+    let own = SharedSlice::new(&mut all);
     each_chunk(backend.workers(), samples, |_, range| {
         let mut b = [0.0; super::segments::MOST_SEGMENTS];
         let b = &mut b[..terms];

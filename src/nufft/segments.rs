@@ -11,7 +11,7 @@
 //! al., SIAM J. Sci. Comput. 26:1389, 2005). The b_l are then near 1 or below, and terms do not cancel at any decay.
 
 use crate::base::error::{bail, try_collect, try_vec, Error, ErrorKind, Result};
-use crate::base::off_resonance::{Band, Ends};
+use crate::base::off_resonance::{MinMax, OffResonanceRange};
 use crate::base::real::{narrow, wide, Real};
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
@@ -52,15 +52,15 @@ pub struct Segments {
 #[derive(Clone, Copy)]
 struct Range {
     frequency: f64,
-    decay: Ends,
+    decay: MinMax,
     time: f64,
 }
 
-fn half([low, high]: Ends) -> f64 {
+fn half([low, high]: MinMax) -> f64 {
     0.5 * (high - low)
 }
 
-fn middle([low, high]: Ends) -> f64 {
+fn middle([low, high]: MinMax) -> f64 {
     0.5 * (high + low)
 }
 
@@ -79,7 +79,7 @@ impl Segments {
     /// # Errors
     /// `Unsupported` when more terms were needed than [`MOST_SEGMENTS`], or rounding exceeds the tolerance;
     /// `InvalidArgument` for decay that no measurement shows. Both name the voxel with the largest rate.
-    pub fn of_voxels<T: Real>(band: &Band, tolerance: f64) -> Result<Self> {
+    pub fn of_voxels<T: Real>(band: &OffResonanceRange, tolerance: f64) -> Result<Self> {
         Self::new::<T>(band, Exponents::Voxels, tolerance)
     }
 
@@ -87,11 +87,11 @@ impl Segments {
     ///
     /// # Errors
     /// As [`Segments::of_voxels`].
-    pub fn of_pairs<T: Real>(band: &Band, tolerance: f64) -> Result<Self> {
+    pub fn of_pairs<T: Real>(band: &OffResonanceRange, tolerance: f64) -> Result<Self> {
         Self::new::<T>(band, Exponents::Pairs, tolerance)
     }
 
-    fn new<T: Real>(band: &Band, exponents: Exponents, tolerance: f64) -> Result<Self> {
+    fn new<T: Real>(band: &OffResonanceRange, exponents: Exponents, tolerance: f64) -> Result<Self> {
         let decay = usable_rates::<T>(band)?;
         let count = if exponents == Exponents::Pairs { 2.0 } else { 1.0 };
         let frequency = band.frequency.unwrap_or([0.0; 2]);
@@ -240,7 +240,7 @@ impl Segments {
 }
 
 /// Returns the range of the rates that voxels are computed with, or an error for rates that make no sense.
-fn usable_rates<T: Real>(band: &Band) -> Result<Ends> {
+fn usable_rates<T: Real>(band: &OffResonanceRange) -> Result<MinMax> {
     let Some(decay) = band.decay else { return Ok([0.0; 2]) };
     let furthest = band.time[0].abs().max(band.time[1].abs());
     let growth = (-band.time[0]).max(0.0);
@@ -273,7 +273,7 @@ fn limited<T: Real>(rate: f64, first_time: f64) -> f64 {
 }
 
 /// Returns the error for a map whose sum would exceed the tolerance. `least` is the smallest error reached.
-fn refusal(band: &Band, needed: usize, least: f64, precision: &str) -> Error {
+fn refusal(band: &OffResonanceRange, needed: usize, least: f64, precision: &str) -> Error {
     let remedy = match least {
         // Twice as much, since gridding has a share of the tolerance.
         least if least < 0.3 => format!("a tolerance of {:.0e} would do", 2.0 * least),
@@ -654,15 +654,15 @@ mod tests {
     use super::*;
     use num_complex::Complex;
 
-    fn band(frequency: Ends, decay: Ends, time: Ends) -> Band {
-        Band { frequency: Some(frequency), decay: Some(decay), time, ..Band::of_times(time) }
+    fn band(frequency: MinMax, decay: MinMax, time: MinMax) -> OffResonanceRange {
+        OffResonanceRange { frequency: Some(frequency), decay: Some(decay), time, ..OffResonanceRange::of_times(time) }
     }
 
     /// The largest error at points that the fit has not seen, over the size of a voxel's signal.
-    fn error(segments: &Segments, band: &Band, pairs: bool) -> f64 {
+    fn error(segments: &Segments, band: &OffResonanceRange, pairs: bool) -> f64 {
         let (frequency, decay) = (band.frequency.unwrap(), band.decay.unwrap());
         let count = if pairs { 2.0 } else { 1.0 };
-        let between = |[low, high]: Ends, x: f64| low + (high - low) * x;
+        let between = |[low, high]: MinMax, x: f64| low + (high - low) * x;
         let mut b = vec![0.0; segments.len()];
         let mut worst = 0f64;
         for i in 0..=57 {
@@ -756,13 +756,16 @@ mod tests {
             ([0.0, 2000.0], [-0.04, 0.04], ["voxel 5 is 2000 1/s", "before the echo", "exp(80)"]),
             ([0.0, 1e6], [0.0, 0.02], ["voxel 5 is 1000000 1/s", "fastest", "exp(20000)"]),
         ] {
-            let band = Band { decay_voxels: [3, 5], ..band([0.0, 1.0], decay, time) };
+            let band = OffResonanceRange { decay_voxels: [3, 5], ..band([0.0, 1.0], decay, time) };
             let error = Segments::of_voxels::<f64>(&band, 1e-4).unwrap_err().to_string();
             assert!(error.contains("R2*") && words.iter().all(|word| error.contains(word)), "{error}");
         }
         // The message lists the voxels at the ends of both maps.
-        let voxels =
-            Band { frequency_voxels: [7, 8], decay_voxels: [3, 5], ..band([-2e3, 2e3], [0.0, 9.0], [0.0, 0.05]) };
+        let voxels = OffResonanceRange {
+            frequency_voxels: [7, 8],
+            decay_voxels: [3, 5],
+            ..band([-2e3, 2e3], [0.0, 9.0], [0.0, 0.05])
+        };
         let error = Segments::of_voxels::<f32>(&voxels, 1e-4).unwrap_err().to_string();
         for words in ["-2000.0 (voxel 7)", "2000.0 Hz (voxel 8)", "voxel 5 is 9 1/s"] {
             assert!(error.contains(words), "{error}");
@@ -770,7 +773,7 @@ mod tests {
     }
 
     /// The largest root mean square error of factors rounded to `T`, over that of each signal, and the largest weight.
-    fn stored_error<T: Real>(segments: &Segments, decay: Ends, [first, last]: Ends, pairs: bool) -> [f64; 2] {
+    fn stored_error<T: Real>(segments: &Segments, decay: MinMax, [first, last]: MinMax, pairs: bool) -> [f64; 2] {
         let (mut b, mut worst, mut largest) = (vec![0.0; segments.len()], 0f64, 0f64);
         let half = if pairs { 0.5 } else { 1.0 };
         for j in 0..=60 {
@@ -807,7 +810,7 @@ mod tests {
                 ([3.0, 3000.0], [0.02, 0.04]),
             ] {
                 for tolerance in tolerances {
-                    let band = Band { decay: Some(decay), ..Band::of_times(time) };
+                    let band = OffResonanceRange { decay: Some(decay), ..OffResonanceRange::of_times(time) };
                     for pairs in [false, true] {
                         let made = match pairs {
                             false => Segments::of_voxels::<T>(&band, tolerance),

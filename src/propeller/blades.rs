@@ -409,7 +409,7 @@ mod tests {
             let of = |line: usize| line / 12;
             let short = without(&t, lost);
             for given in [0, 12] {
-                let (blades, warnings) = crate::base::warning::during(|| found(&short, given).unwrap());
+                let (blades, warnings) = crate::base::warning::capture(|| found(&short, given).unwrap());
                 assert_eq!((blades.count, blades.lines, blades.readout), (8, 12, 64), "{lost:?}");
                 let left: Vec<usize> = (0..8).filter(|b| lost.iter().all(|&line| of(line) != *b)).collect();
                 assert_eq!(blades.numbers, left, "{lost:?}");

@@ -1,7 +1,7 @@
 //! Conjugate gradients for (E^H W E + lambda R^H R) x = E^H W d (Hestenes and Stiefel 1952; Pruessmann et al., Magn.
 //! Reson. Med. 46:638, 2001, for the normal equations of an MR scan), over the primitives of a backend.
 
-use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span, MOST_PROJECTIONS};
+use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span, MAX_PROJECTIONS};
 use crate::base::defaults;
 use crate::base::error::{bail, try_reserve, Result};
 use crate::base::interrupt;
@@ -22,7 +22,7 @@ const MOST_RESIDUALS: usize = 10_000;
 /// the mean. Rounding destroys orthogonality to these directions first (Paige 1980), and conjugate gradients then go
 /// through them again. In single precision 16 iterations on 24 spokes were 1.1 % off exact iterations, and are 0.002 %
 /// off with this.
-const FIRST_RESIDUALS: usize = MOST_PROJECTIONS;
+const FIRST_RESIDUALS: usize = MAX_PROJECTIONS;
 
 /// Number of iterations after which residuals are made orthogonal to the first ones.
 const ORTHOGONAL_ITERATIONS: usize = 16;
@@ -223,9 +223,9 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
         let scale = self.value(0)?.sqrt();
         b.copy(rhs, b.view_mut(&mut self.r));
         if warm {
-            normal(engine, B::read_back(&x), b.view_mut(&mut self.q))?;
+            normal(engine, B::as_view(&x), b.view_mut(&mut self.q))?;
             if options.lambda > 0.0 {
-                self.prior.add(b, options.lambda, B::read_back(&x), b.view_mut(&mut self.q));
+                self.prior.add(b, options.lambda, B::as_view(&x), b.view_mut(&mut self.q));
             }
             b.axpy(-1.0, b.view(&self.q), b.view_mut(&mut self.r));
             dot(b.view(&self.r), &mut self.sums[0]);
@@ -397,7 +397,7 @@ impl<T: Real, B: Backend<T>, E> Equations<'_, T, B, E> {
         for run in &report.runs {
             check_results("relative residual", &run.residuals)?;
         }
-        if b.first_beyond(b.view(&solution), T::of(f64::INFINITY))?.is_some() {
+        if b.first_exceeding(b.view(&solution), T::of(f64::INFINITY))?.is_some() {
             bail!(NotFinite, "the image overflows {}: scale the data or the weights down", T::NAME);
         }
         match image {

@@ -9,7 +9,7 @@ use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::interrupt;
 use crate::base::options::Filter;
 use crate::base::real::Real;
-use crate::base::sizes::{product, sum, Bytes};
+use crate::base::sizes::{product, sum, StepBytes};
 use crate::base::workers::collect;
 use crate::nufft::window::Shape;
 use crate::reconstruction::gridding_scale::gridding_scale;
@@ -134,7 +134,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(
     samples: usize,
     dims: &[usize],
     method: Density,
-) -> Result<Bytes> {
+) -> Result<StepBytes> {
     let window = if method == Density::Jackson { &JACKSON } else { &PIPE_MENON };
     let (sizes, complex) = (window.sizes(dims), size_of::<Complex<T>>());
     let grid = checked_product(&[&sizes[..], &[complex]].concat(), "the density grid")?;
@@ -142,7 +142,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(
     let host = product(&[samples, 2 * size_of::<f64>() + 2 * complex]);
     let caller = if backend.is_gpu() { product(&[samples, complex]) } else { 0 };
     let device = [backend.gridder_bytes(samples, &sizes, window.width, 1), grid, product(&[samples, complex]), caller];
-    Ok(Bytes { device: sum(&device), host })
+    Ok(StepBytes { device: sum(&device), host })
 }
 
 fn iterate<T: Real, B: Backend<T>>(

@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn a_level_that_is_not_reached_is_told() {
-        use crate::base::warning::during;
-        let warnings = |floor: &Floor, reached: f64| during(|| floor.warn(2.0, reached, 16).unwrap()).1;
+        use crate::base::warning::capture;
+        let warnings = |floor: &Floor, reached: f64| capture(|| floor.warn(2.0, reached, 16).unwrap()).1;
         // The image takes up all of the noise, and the data stay 1.54 levels away.
         let few = Floor { data: 1.54f64.powi(2) * 4.0 * 100.0 - 300.0, noise: 0.0, samples: 100 };
         let told = warnings(&few, 1.0);

@@ -90,7 +90,7 @@ impl<T: Real, B: Backend<T>> FilteredBackprojection<T, B> {
             let line = &self.spokes.all[spoke];
             let k = line.first + line.step * sample as f64;
             // Linear interpolation between knots multiplies by sinc^2, on average over the places between them.
-            let interpolation = sinc(PI * k * line.knots()).powi(2);
+            let interpolation = sinc(PI * k * line.knot_spacing()).powi(2);
             T::of(self.spokes.area(spoke, sample) * filter.window(k.abs() / self.reach) * phi(m) / interpolation)
         };
         let all = readout * self.spokes.all.len();
@@ -102,7 +102,7 @@ impl<T: Real, B: Backend<T>> FilteredBackprojection<T, B> {
 
     /// Room for [`FilteredBackprojection::backproject`], taken before anything is written.
     pub fn room(&self, backend: &B) -> Result<Lease<'_, B::Array<Complex<T>>>> {
-        let len = backend.backprojection_room(&self.backprojector);
+        let len = backend.backprojection_buffer_len(&self.backprojector);
         self.rooms.try_take(|| backend.unwritten(len, "the backprojection"))
     }
 

@@ -18,14 +18,14 @@ use crate::backend::cpu::Cpu;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::float_mode::FloatMode;
-use crate::base::geometry::{check_dims, check_len, first_beyond};
+use crate::base::geometry::{check_dims, check_len, first_exceeding};
 use crate::base::interrupt::{self, ActiveInterrupt, Interrupt};
 use crate::base::options::Simd;
 use crate::base::real::{wide, Real};
 use crate::base::results::{check_result, check_results};
 use crate::base::sizes::three_axes;
 use crate::base::warning::{raise, WarningKind};
-use crate::base::workers::{collect, each_chunk, fold, Shared, Workers};
+use crate::base::workers::{collect, each_chunk, fold, SharedSlice, Workers};
 use num_complex::Complex;
 use std::cmp::Ordering;
 use std::f64::consts::{PI, TAU};
@@ -454,7 +454,7 @@ impl<'a, T: Real> Fit<'a, T> {
     fn new(echoes: &'a Echoes<'a, T>, voxels: usize, workers: &dyn Workers) -> Result<Self> {
         let of_echo = voxels * echoes.coils;
         let limit = T::of(f64::INFINITY);
-        if let Some((at, z)) = first_beyond(workers, echoes.images, limit) {
+        if let Some((at, z)) = first_exceeding(workers, echoes.images, limit) {
             let (k, c, i) = (at / of_echo, at / voxels % echoes.coils, at % voxels);
             bail!(NotFinite, "voxel {i} of coil {c} and echo {k} is {} + {}i: it must be a number", z.re, z.im);
         }
@@ -953,7 +953,7 @@ impl System<'_> {
             [try_vec(len, 0.0, WHAT)?, try_vec(len, 0.0, WHAT)?, try_vec(len, 0.0, WHAT)?];
         let add = |a: [f64; 2], b: [f64; 2]| [a[0] + b[0], a[1] + b[1]];
         let (mut energy, size) = {
-            let (residual, direction) = (Shared::new(&mut residual), Shared::new(&mut direction));
+            let (residual, direction) = (SharedSlice::new(&mut residual), SharedSlice::new(&mut direction));
             let map = &*map;
             let [energy, size] = fold(
                 workers,
@@ -983,7 +983,7 @@ impl System<'_> {
                 break;
             }
             let curvature = {
-                let product = Shared::new(&mut product);
+                let product = SharedSlice::new(&mut product);
                 let of_part = |range: std::ops::Range<usize>| {
                     let mut sum = 0.0;
                     each_voxel(dims, range, |i, at| {
@@ -1003,7 +1003,7 @@ impl System<'_> {
             }
             let step = energy / curvature;
             let next = {
-                let (map, residual) = (Shared::new(map), Shared::new(&mut residual));
+                let (map, residual) = (SharedSlice::new(map), SharedSlice::new(&mut residual));
                 let of_part = |range: std::ops::Range<usize>| {
                     let mut sum = 0.0;
                     // SAFETY: ranges do not overlap.
@@ -1023,7 +1023,7 @@ impl System<'_> {
             };
             let kept = next / energy;
             energy = next;
-            let shared = Shared::new(&mut direction);
+            let shared = SharedSlice::new(&mut direction);
             each_chunk(workers, len, |_, range| {
                 // SAFETY: chunks do not overlap.
                 let direction = unsafe { shared.part(range.start, range.len()) };
@@ -1053,7 +1053,7 @@ mod tests {
             let mut map = vec![f64::NAN; 144];
             let options = FieldMapOptions { threads: 1, ..FieldMapOptions::DEFAULT };
             let estimate = || estimate_field_map(&echoes, &options, &mut map, None).unwrap();
-            let (report, warnings) = crate::base::warning::during(estimate);
+            let (report, warnings) = crate::base::warning::capture(estimate);
             let kinds = warnings.iter().map(|w| w.kind).all(|kind| kind == WarningKind::Wraps);
             assert!(kinds && report.pieces == 1 && report.jumps == 0, "{report:?}");
             (map[70], warnings.into_iter().map(|w| w.message).collect::<Vec<_>>())

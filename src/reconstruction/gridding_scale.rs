@@ -8,7 +8,7 @@
 //! the object must be constant too.
 
 use crate::base::error::{bail, try_collect, Result};
-use crate::base::geometry::{ends, reach};
+use crate::base::geometry::{min_max, reach};
 use crate::base::real::Real;
 use crate::base::workers::{fold, Workers};
 use crate::nufft::window::bessel_i0;
@@ -112,7 +112,7 @@ pub(crate) fn gridding_scale<T: Real>(
     weight: impl Fn(usize) -> f64 + Sync,
 ) -> Result<f64> {
     let samples = k[0].len();
-    let reaches: Vec<f64> = k.iter().map(|k| reach(ends(workers, k))).collect();
+    let reaches: Vec<f64> = k.iter().map(|k| reach(min_max(workers, k))).collect();
     let axes = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
     // fold ignores NaN, which is skipped below as not above 0.
     let largest = fold(workers, samples, 0.0, |chunk| chunk.map(&weight).fold(0.0, f64::max), f64::max);
@@ -169,11 +169,11 @@ pub(crate) fn gridding_scale<T: Real>(
 mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
-    use crate::base::workers::Alone;
+    use crate::base::workers::SerialExecutor;
     use crate::simulation::trajectory::{SpokeOrder, Trajectory};
 
     fn scale(trajectory: &Trajectory, dims: &[usize], weight: f64) -> f64 {
-        gridding_scale(&Alone, &trajectory.axes(), dims, |_| weight).unwrap()
+        gridding_scale(&SerialExecutor, &trajectory.axes(), dims, |_| weight).unwrap()
     }
 
     /// On a whole Cartesian grid every sample stands for 1/N of k-space, whatever the size.
@@ -211,10 +211,10 @@ mod tests {
         };
         let annulus = [outside(0), outside(1)];
         let axes: Vec<&[f64]> = annulus.iter().map(|k| &k[..]).collect();
-        let error = gridding_scale(&Alone, &axes, &[64, 64], |_| 1.0).unwrap_err();
+        let error = gridding_scale(&SerialExecutor, &axes, &[64, 64], |_| 1.0).unwrap_err();
         assert!(error.kind() == ErrorKind::InvalidArgument && error.message().contains("is 3.5 sample"), "{error}");
         for weight in [0.0, f64::NAN] {
-            assert!(gridding_scale(&Alone, &spokes.axes(), &[64, 64], |_| weight).is_err());
+            assert!(gridding_scale(&SerialExecutor, &spokes.axes(), &[64, 64], |_| weight).is_err());
         }
     }
 

@@ -106,8 +106,8 @@ fn outputs_do_not_go_to_one_file() {
         ("-o a.h5 --report here/scan.h5", ["a file to be read", "scan.h5"]),
         ("-o a.h5 --maps maps.cfl --report maps.hdr", ["a file to be read", "maps.hdr"]),
         ("-o maps.hdr --maps maps.cfl", ["a file to be read", "maps"]),
-        ("-o a.h5 --report folder/", ["folder/", "no name of a file"]),
-        ("-o a.h5 --report .", [".", "no name of a file"]),
+        ("-o a.h5 --report folder/", ["folder/", "not a file name"]),
+        ("-o a.h5 --report .", [".", "not a file name"]),
         ("-o a.h5 --report here", ["here", "this is a folder"]),
     ] {
         dir.fails(1, &format!("{CG} {outputs}"), &words);

@@ -93,13 +93,17 @@ fn one_orientation_for_all_formats() {
         image.placement =
             Placement { read_dir, phase_dir, slice_dir, position: [3.0, -5.0, 7.0], ..Default::default() };
         for name in ["a.h5", "a.nii", "a.nii.gz", "a.png"] {
-            alone(|| recon::atomic_file::whole(|f| write_images(f, &dir.path(name), std::slice::from_ref(&image))))
-                .unwrap();
+            alone(|| {
+                recon::atomic_file::write_atomically(|f| write_images(f, &dir.path(name), std::slice::from_ref(&image)))
+            })
+            .unwrap();
         }
         // Neither says how it lies.
         image.placement = Placement::default();
-        alone(|| recon::atomic_file::whole(|f| write_images(f, &dir.path("u.cfl"), std::slice::from_ref(&image))))
-            .unwrap();
+        alone(|| {
+            recon::atomic_file::write_atomically(|f| write_images(f, &dir.path("u.cfl"), std::slice::from_ref(&image)))
+        })
+        .unwrap();
         let picture = |files: &str| {
             dir.ok(&format!("compare {files} --picture row.png"));
             read(&dir.path("row.png"))

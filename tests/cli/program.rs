@@ -789,7 +789,8 @@ fn field_maps_of_images_and_raw_data() {
             });
         }
     }
-    alone(|| recon::atomic_file::whole(|f| crate::io::write_images(f, &dir.path("images.h5"), &images))).unwrap();
+    alone(|| recon::atomic_file::write_atomically(|f| crate::io::write_images(f, &dir.path("images.h5"), &images)))
+        .unwrap();
     dir.ok("fieldmap images.h5 --echo-times 0.0046,0.0069 --slice 1 -o of_images.h5");
     assert!(error("of_images.h5", &field) < 1.0);
     let space = Space { matrix: [n, n, 1], fov_mm: [240.0, 240.0, 5.0] };
@@ -1012,7 +1013,7 @@ fn the_vector_unit_is_the_one_asked_for() {
     {
         match bench(&format!("--simd {level}"), "sse") {
             Ok(used) => assert!(had && used == level, "{level}: {used}"),
-            Err(error) => assert!(!had && error.contains(&format!("level {level} was asked for")), "{error}"),
+            Err(error) => assert!(!had && error.contains(&format!("level {level} was requested")), "{error}"),
         }
     }
     dir.fails(2, "bench radial2d --simd mmx", &["--simd"]);

@@ -36,7 +36,7 @@ if ~isempty(unknown)
 end
 if strcmp(name, 'DecayMap') && any(map(:) < 0)
     first = find(map < 0, 1);
-    error('recon:InvalidArgument', '%s: element %d is %g 1/s: rates must not be negative, as signals do not grow', ...
+    error('recon:InvalidArgument', '%s: element %d is %g 1/s: rates must not be negative, because signals do not grow', ...
         name, first, map(first));
 end
 end

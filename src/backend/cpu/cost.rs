@@ -1,14 +1,15 @@
-//! The time that transforms take on a CPU, for the choice between methods. The constants may be fitted anew; results
-//! change with them only where another window or method is chosen.
+//! The time of transforms on a CPU, for the choice between methods. The constants may be fitted again: results change
+//! only if the choice of window or method changes.
 
 use crate::base::fft_size::next_fast_size;
 
-/// Nanoseconds of an adjoint on one thread, with reals of `real` bytes. The constants were measured with f32 on AVX-512
-/// over widths 4 to 8, oversampling 1.25 to 2, in 2D and 3D (examples/stages.rs measures them anew); those of gridding
-/// beside the FFT's on AMD (Zen 4) and Intel, one thread. Only ratios matter here, and ratios vary less between
-/// machines than times do.
+/// Estimates the nanoseconds of an adjoint on one thread, with reals of `real` bytes.
+///
+/// The constants were measured with f32 on AVX-512 over widths 4 to 8 and oversampling 1.25 to 2, in 2D and 3D
+/// (examples/stages.rs repeats the measurement). The ratio of gridding to FFT was measured on AMD (Zen 4) and Intel, on
+/// one thread. Only ratios matter, and they vary less between machines than times do.
 pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
-    // What a sample costs at any width; a vector of a window's row; a cell of the grid, which tiles are added to.
+    // Time per sample at any width, per vector of a window's row, and per grid cell for the addition of tiles.
     const SAMPLE: f64 = 5.7;
     const VECTOR: f64 = 0.33;
     const CELL: f64 = 1.2;
@@ -19,26 +20,26 @@ pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, r
     samples as f64 * (SAMPLE * size + VECTOR * rows * vectors) + CELL * size * cells + fft_cost(grid, dims, real)
 }
 
-/// Nanoseconds of a convolution with Q on one thread, with reals of `real` bytes.
+/// Estimates the nanoseconds of a convolution with Q on one thread, with reals of `real` bytes.
 pub fn convolution(dims: &[usize], real: usize) -> f64 {
-    // Its lines stay in cache between y and z, unlike those of a transform: measured on AMD (Zen 4) and Intel with
-    // 128^3 voxels, where it takes 0.7 to 0.9 of the time of a forward and an adjoint transform at a tolerance of 1e-4.
+    // Lines stay in cache between y and z, unlike those of a transform. Measured on AMD (Zen 4) and Intel with 128^3
+    // voxels: 0.7 to 0.9 of the time of a forward and an adjoint transform at a tolerance of 1e-4.
     const IN_CACHE: f64 = 0.8;
-    // No vector: this is asked in every iteration of conjugate gradients.
+    // An array rather than a vector, because every iteration of conjugate gradients calls this function.
     let mut doubled = [1; 3];
     doubled.iter_mut().zip(dims).for_each(|(d, &n)| *d = next_fast_size(2 * n));
     2.0 * IN_CACHE * fft_cost(&doubled[..dims.len()], dims, real)
 }
 
-/// Nanoseconds of a pruned transform: the same for each point of each line that is transformed, whatever its length.
+/// Estimates the nanoseconds of a pruned transform: a constant per point of each transformed line, for any length.
 fn fft_cost(grid: &[usize], dims: &[usize], real: usize) -> f64 {
     const POINT: f64 = 0.77;
     let mut points = 0.0;
-    let mut before = 1.0;
+    let mut padded = 1.0;
     for axis in 0..grid.len() {
-        // Axes before this one are already padded, those after it still have image size.
-        before *= grid[axis] as f64;
-        points += before * dims[axis + 1..].iter().map(|&n| n as f64).product::<f64>();
+        // Axes before this one are already padded; axes after it still have image size.
+        padded *= grid[axis] as f64;
+        points += padded * dims[axis + 1..].iter().map(|&n| n as f64).product::<f64>();
     }
     POINT * real as f64 / 4.0 * points
 }

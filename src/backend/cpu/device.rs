@@ -1,4 +1,4 @@
-//! The CPU as a plan has it: a vector unit and threads.
+//! The CPU device of a plan: a vector unit and threads.
 
 use super::simd::Level;
 use super::thread_pool::Threads;
@@ -6,18 +6,19 @@ use crate::base::error::Result;
 use crate::base::options::Simd;
 use crate::base::warning::Warning;
 
-/// The CPU, with a plan's own threads.
+/// The CPU with a plan's threads.
 pub struct Cpu {
     pub(super) threads: Threads,
     pub(super) level: Level,
 }
 
 impl Cpu {
-    /// Computes with `threads` threads, the calling one included; 0 means as many as the machine runs at once.
+    /// Creates the device with `threads` threads, including the calling thread; 0 means the number that the machine
+    /// runs at once.
     ///
     /// # Errors
-    /// `Unsupported` for a vector unit that this processor lacks, `UnknownValue` for an environment variable
-    /// `RECON_SIMD` that names none; `InvalidArgument` for more threads than can be started.
+    /// `Unsupported` if the processor lacks the vector unit, `UnknownValue` if `RECON_SIMD` has an unknown value,
+    /// `InvalidArgument` if there are too many threads.
     pub fn new(threads: usize, simd: Simd) -> Result<Self> {
         let level = Level::choose(simd)?;
         Ok(Cpu { threads: Threads::new(threads)?, level })
@@ -28,7 +29,7 @@ impl Cpu {
         self.threads.warning()
     }
 
-    /// The vector unit in use.
+    /// Returns the vector unit in use.
     pub fn level(&self) -> Level {
         self.level
     }

@@ -1,4 +1,4 @@
-//! The CPU backend: arrays are vectors, views are slices, work is shared among the plan's threads.
+//! The CPU backend: arrays are vectors, views are slices, and the plan's threads share the work.
 
 mod backprojection;
 pub mod cost;
@@ -10,9 +10,9 @@ pub mod simd;
 pub mod thread_pool;
 mod vector;
 
-use super::{Backend, Csr, Element, MapsGiven, Sink, Source, Spoke};
+use super::{Backend, Csr, Element, MapPresence, Sink, Source, Spoke};
 use crate::base::error::{bail, Result};
-use crate::base::geometry::first_beyond;
+use crate::base::geometry::first_exceeding;
 use crate::base::memory::{Aligned, ALWAYS_FRESH};
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::narrow;
@@ -29,10 +29,11 @@ use simd::SimdReal;
 use std::ops::Range;
 use vector::each_chunk;
 
-fn on_device<A>() -> Result<A> {
+/// Returns the error for an array on a GPU.
+fn device_array_error<A>() -> Result<A> {
     bail!(
         Unsupported,
-        "arrays on a GPU were given to a plan on the CPU: create it with device cuda, or give arrays in the host's \
+        "arrays on a GPU were given to a plan on the CPU: create the plan with device cuda, or give arrays in host \
          memory"
     )
 }
@@ -50,7 +51,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     type Backprojector = Backprojector<T>;
 
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Aligned<E>> {
-        // Threads clear faster than one, which need not clear what is fresh.
+        // Several threads clear memory faster than one. A single thread need not clear fresh pages.
         if self.threads.count() == 1 || len.saturating_mul(size_of::<E>()) >= ALWAYS_FRESH {
             return Aligned::zeros(len, what);
         }
@@ -62,9 +63,9 @@ impl<T: SimdReal> Backend<T> for Cpu {
         Aligned::unwritten(len, what)
     }
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Aligned<E>> {
-        let mut own = Aligned::unwritten(host.len(), what)?;
-        vector::copy(self, host, &mut own);
-        Ok(own)
+        let mut array = Aligned::unwritten(host.len(), what)?;
+        vector::copy(self, host, &mut array);
+        Ok(array)
     }
     fn view<'a, E: Element>(&self, array: &'a Aligned<E>) -> &'a [E] {
         array
@@ -75,7 +76,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn shorten<'s, 'a: 's, E: Element>(view: &'a [E]) -> &'s [E] {
         view
     }
-    fn read_back<'s, E: Element>(view: &'s &mut [E]) -> &'s [E] {
+    fn as_view<'s, E: Element>(view: &'s &mut [E]) -> &'s [E] {
         view
     }
     fn reborrow<'s, E: Element>(view: &'s mut &mut [E]) -> &'s mut [E] {
@@ -88,7 +89,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<&'a [E]> {
         match source {
             Source::Host(host) => Ok(host),
-            Source::Device(_) => on_device(),
+            Source::Device(_) => device_array_error(),
         }
     }
     fn read<'s, E: Element>(&self, input: &'s &[E]) -> &'s [E] {
@@ -97,7 +98,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn output<'a, E: Element>(&self, sink: Sink<'a, E>) -> Result<&'a mut [E]> {
         match sink {
             Sink::Host(host) => Ok(host),
-            Sink::Device(_) => on_device(),
+            Sink::Device(_) => device_array_error(),
         }
     }
     fn write<'s, E: Element>(&self, output: &'s mut &mut [E]) -> &'s mut [E] {
@@ -121,12 +122,12 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn send<E: Element>(&self, x: &[E], _to: &Self, y: &mut [E]) {
         vector::copy(self, x, y);
     }
-    fn follow(&self, _other: &Self) {}
+    fn order_after(&self, _other: &Self) {}
     fn wait(&self) -> Result<()> {
         Ok(())
     }
-    fn first_beyond(&self, values: &[Complex<T>], limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        Ok(first_beyond(self, values, limit))
+    fn first_exceeding(&self, values: &[Complex<T>], limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        Ok(first_exceeding(self, values, limit))
     }
     fn is_gpu(&self) -> bool {
         false
@@ -135,7 +136,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         self
     }
     fn threads(&self) -> usize {
-        self.threads.at_work()
+        self.threads.running()
     }
     fn warning(&self) -> Option<Warning> {
         Cpu::warning(self)
@@ -150,7 +151,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         0
     }
     fn batch_bytes(&self) -> usize {
-        // About the last-level cache per core of current processors, less what else goes through it.
+        // About the last-level cache per core of current processors, less other data that passes through it.
         6 << 20
     }
     fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
@@ -166,9 +167,9 @@ impl<T: SimdReal> Backend<T> for Cpu {
         grid: &[usize],
         taps: &[Vec<f64>],
         arrays: usize,
-        before: Option<&Gridder<T>>,
+        previous: Option<&Gridder<T>>,
     ) -> Result<Gridder<T>> {
-        Gridder::new(&self.threads, self.level, k, grid, taps, arrays, before)
+        Gridder::new(&self.threads, self.level, k, grid, taps, arrays, previous)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.threads.count(), self.level, samples, grid, width, arrays)
@@ -229,7 +230,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     ) -> Result<DirectSum<T>> {
         DirectSum::new(&self.threads, self.level, k, dims, voxels, off_resonance)
     }
-    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> usize {
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapPresence) -> usize {
         DirectSum::<T>::bytes(self.threads.count(), self.level, samples, dims, listed, maps)
     }
     fn sum_to_image(&self, d: &DirectSum<T>, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
@@ -251,17 +252,17 @@ impl<T: SimdReal> Backend<T> for Cpu {
     fn backprojector_bytes(&self, readout: usize, dims: &[usize], arrays: usize) -> usize {
         Backprojector::<T>::bytes(self.threads.count(), self.level, readout, dims, arrays)
     }
-    fn backprojection_room(&self, p: &Backprojector<T>) -> usize {
-        p.room()
+    fn backprojection_buffer_len(&self, p: &Backprojector<T>) -> usize {
+        p.buffer_len()
     }
     fn backproject(
         &self,
         p: &Backprojector<T>,
         values: &[Complex<T>],
-        room: &mut [Complex<T>],
+        buffer: &mut [Complex<T>],
         image: &mut [Complex<T>],
     ) {
-        p.backproject(&self.threads, values, room, image);
+        p.backproject(&self.threads, values, buffer, image);
     }
 
     fn copy<E: Element>(&self, x: &[E], y: &mut [E]) {
@@ -337,7 +338,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
                 let entries = rows[start + i] as usize..rows[start + i + 1] as usize;
                 let sum: Complex<T> =
                     columns[entries.clone()].iter().zip(&values[entries]).map(|(c, v)| *v * x[*c as usize]).sum();
-                // What y held before does not matter when b is 0, not even a NaN.
+                // The previous value of y does not matter if b is 0, not even a NaN.
                 *y = sum * a + if b == T::ZERO { Complex::default() } else { *y * b };
             }
         });

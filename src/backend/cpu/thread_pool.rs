@@ -1,12 +1,14 @@
-//! The threads that plans compute with. All plans of a process share them: there are as many as the plan that asks for
-//! most wants, they start with plans, and none is left after the last, so that a host program may unload the library.
-//! A plan starts one, which starts the others while the plan is being made.
+//! The threads of plans. All plans of a process share them: their number is the largest that a plan requests. Threads
+//! start with plans, and the last plan ends them, so that a host program may unload the library. A plan starts one
+//! thread, which starts the others while the plan is being created.
 //!
-//! A reconstruction of a small image is thousands of parallel regions of some microseconds each, so a region must cost
-//! little and allocate nothing. That is why rayon does not serve here: its `broadcast` allocates a job for every
-//! thread, and the thread that calls it sleeps meanwhile. Here the caller works too, a region lives on its stack, and
-//! workers join it by one atomic operation. A caller never waits for a worker to begin, only until workers that have
-//! begun end: nested regions and calls from several threads at once make progress, with few workers or none.
+//! A reconstruction of a small image consists of thousands of parallel regions of a few microseconds each, so a region
+//! must cost little and allocate nothing. rayon is not used because its `broadcast` allocates a job for every thread,
+//! and the calling thread sleeps in the meantime.
+//!
+//! Here the caller also computes, a region is on its stack, and workers join it with one atomic operation. A caller
+//! waits only for workers that have joined its region. Nested regions and calls from several threads therefore make
+//! progress with few workers or none.
 
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
@@ -20,45 +22,46 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// More than any machine has; a negative number from C must not start four billion.
-const MOST_THREADS: usize = 4096;
-/// Bytes of addresses that must be free before a thread is started: its stack of 2 MiB, and 128 MiB that glibc maps for
-/// its allocations. A thread that does not get these aborts inside of glibc when it starts.
-const ADDRESSES_OF_A_THREAD: usize = 136 << 20;
-/// The error number for too little memory (ENOMEM).
-const OUT_OF_MEMORY: i32 = 12;
-/// How long a thread spins before it sleeps: most regions follow one another faster than a thread wakes, which takes 20
-/// to 200 microseconds.
+/// More threads than any machine has. A negative number from C must not start four billion.
+const MAX_THREADS: usize = 4096;
+/// Bytes of address space that must be free before a thread is started: a stack of 2 MiB, and 128 MiB that glibc maps
+/// for allocations. A thread without them aborts inside glibc when it starts.
+const THREAD_ADDRESS_SPACE: usize = 136 << 20;
+/// The system's error number for insufficient memory (ENOMEM).
+const ENOMEM: i32 = 12;
+/// Time that a thread spins before it sleeps. Most regions follow one another faster than a thread wakes up, which
+/// takes 20 to 200 microseconds.
 const SPIN_TIME: Duration = Duration::from_micros(200);
 
-/// The calling thread and up to `count - 1` of the process's workers.
+/// The threads of a plan: the calling thread and up to `count - 1` of the process's workers.
 pub struct Threads {
     team: Arc<Team>,
     count: usize,
 }
 
-/// The team of this process, while there is a plan. The lock is held while a plan comes or goes. A forked process has
-/// its parent's memory but not its threads, so it begins without a team.
-static SHARED: PerProcess<Mutex<Weak<Team>>> = PerProcess::new(Mutex::new(Weak::new()), |_| Mutex::new(Weak::new()));
+/// The team of this process, while a plan exists. The lock is held while a plan is created or dropped. A forked process
+/// has its parent's memory but not its threads, so it begins without a team.
+static TEAM: PerProcess<Mutex<Weak<Team>>> = PerProcess::new(Mutex::new(Weak::new()), |_| Mutex::new(Weak::new()));
 
 /// The workers of a process.
 struct Team {
-    /// Id of the process whose threads they are.
+    /// Id of the process that the threads belong to.
     process: u32,
-    pool: Arc<Pool>,
+    pool: Arc<WorkerPool>,
     members: Mutex<Members>,
-    /// Signals that no worker is starting others any more.
+    /// Notified when no worker is starting others any more.
     started: Condvar,
 }
 
+/// The workers of a team, and the plans that need them.
 #[derive(Default)]
 struct Members {
     workers: Vec<JoinHandle<()>>,
-    /// The threads that each plan has asked for.
-    asked: Vec<usize>,
-    /// A worker is starting others.
+    /// Number of threads that each plan requested.
+    requests: Vec<usize>,
+    /// Whether a worker is starting others.
     starting: bool,
-    /// Why the system refused the last thread that it refused: an error number.
+    /// Error number of the system's last refusal to start a thread; `None` without a refusal.
     refusal: Option<i32>,
 }
 
@@ -66,13 +69,13 @@ impl Team {
     fn new() -> Arc<Team> {
         Arc::new(Team {
             process: std::process::id(),
-            pool: Arc::new(Pool::new()),
+            pool: Arc::new(WorkerPool::new()),
             members: Mutex::default(),
             started: Condvar::new(),
         })
     }
 
-    /// Returns the process's team, or a new one, and the lock under which plans come and go.
+    /// Returns the process's team, or a new one, together with the lock for the creation and end of plans.
     fn shared() -> (Registry, Arc<Team>) {
         let mut registry = registry();
         let team = registry.upgrade().unwrap_or_else(|| {
@@ -83,9 +86,9 @@ impl Team {
         (registry, team)
     }
 
-    /// Forgets the team once it has no plan.
+    /// Removes the team from the registry if it has no plan.
     fn leave(self: &Arc<Self>, mut registry: Registry) {
-        if self.members().asked.is_empty() && Weak::ptr_eq(&registry, &Arc::downgrade(self)) {
+        if self.members().requests.is_empty() && Weak::ptr_eq(&registry, &Arc::downgrade(self)) {
             *registry = Weak::new();
         }
     }
@@ -94,38 +97,40 @@ impl Team {
         self.members.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// A plan comes that asks for `count` threads: starts the first of the workers that are missing. It starts the
-    /// others. If the system refuses threads, the plan computes with those that there are: see `Threads::at_work`.
+    /// Registers a plan with `count` threads, and starts the first missing worker, which starts the others. If the
+    /// system refuses threads, the plan computes with the existing ones: see `Threads::running`.
     fn admit(self: &Arc<Self>, count: usize) -> Result<()> {
         let mut members = self.members();
-        if members.asked.try_reserve(1).is_err() || members.workers.try_reserve(count).is_err() {
-            bail!(OutOfHostMemory, "could not allocate room for {count} threads: ask for fewer, or free memory");
+        if members.requests.try_reserve(1).is_err() || members.workers.try_reserve(count).is_err() {
+            bail!(
+                OutOfHostMemory,
+                "could not allocate the list of {count} threads: request fewer threads, or free memory"
+            );
         }
-        members.asked.push(count);
-        if !members.starting && members.workers.len() < members.wanted() {
-            self.start_one(&mut members, true);
+        members.requests.push(count);
+        if !members.starting && members.workers.len() < members.required() {
+            self.start_next(&mut members, true);
         }
         Ok(())
     }
 
-    /// Starts the next worker, and returns whether the system allowed it. The first of the workers that are missing
-    /// starts the others.
-    fn start_one(self: &Arc<Self>, members: &mut Members, first: bool) -> bool {
-        if !mapped::has_addresses(ADDRESSES_OF_A_THREAD) {
-            members.refusal = Some(OUT_OF_MEMORY);
+    /// Starts the next worker, and returns whether the system allowed it. The first missing worker starts the others.
+    fn start_next(self: &Arc<Self>, members: &mut Members, first: bool) -> bool {
+        if !mapped::has_addresses(THREAD_ADDRESS_SPACE) {
+            members.refusal = Some(ENOMEM);
             return false;
         }
         let index = members.workers.len();
-        self.pool.keep(index + 1);
+        self.pool.set_worker_limit(index + 1);
         let (pool, team) = (self.pool.clone(), first.then(|| self.clone()));
         let name = format!("recon {}", index + 1);
         let worker = std::thread::Builder::new().name(name).spawn(move || {
-            // A thread inherits the floating-point mode of the one that starts it.
+            // A thread inherits the floating-point mode of the thread that starts it.
             let _mode = FloatMode::standard();
             if let Some(team) = team {
-                team.start_the_others();
+                team.start_remaining();
             }
-            pool.serve(index);
+            pool.run_worker(index);
         });
         match worker {
             Ok(worker) => {
@@ -140,11 +145,12 @@ impl Team {
         }
     }
 
-    /// Starts workers until there are as many as plans ask for, or the system refuses: plans may come and go meanwhile.
-    fn start_the_others(self: &Arc<Self>) {
+    /// Starts workers until the plans' requests are met or the system refuses. Plans may be created and dropped in the
+    /// meantime.
+    fn start_remaining(self: &Arc<Self>) {
         loop {
             let mut members = self.members();
-            if members.workers.len() >= members.wanted() || !self.start_one(&mut members, false) {
+            if members.workers.len() >= members.required() || !self.start_next(&mut members, false) {
                 members.starting = false;
                 self.started.notify_all();
                 return;
@@ -152,23 +158,23 @@ impl Team {
         }
     }
 
-    /// A plan that asked for `count` threads goes: ends the workers that no other plan asks for. Plans come and go one
-    /// at a time.
+    /// Unregisters a plan with `count` threads, and ends the workers that no other plan requests. The registry's lock
+    /// makes plans come and go one at a time.
     fn dismiss(&self, count: usize) {
         let mut members = self.members();
-        if let Some(place) = members.asked.iter().position(|&asked| asked == count) {
-            members.asked.swap_remove(place);
+        if let Some(index) = members.requests.iter().position(|&requests| requests == count) {
+            members.requests.swap_remove(index);
         }
-        let (there, wanted) = (members.workers.len(), members.wanted());
-        if wanted >= there {
+        let (existing, required) = (members.workers.len(), members.required());
+        if required >= existing {
             return;
         }
-        self.pool.keep(wanted);
-        for _ in wanted..there {
+        self.pool.set_worker_limit(required);
+        for _ in required..existing {
             let Some(worker) = members.workers.pop() else { return };
-            // Not under the lock, for which the one that starts others may wait.
+            // The lock is released because the worker that starts others may wait for it.
             drop(members);
-            // Workers catch the panics of their tasks: there is none to report here.
+            // Workers catch the panics of their tasks, so that the result contains no panic.
             let _ = worker.join();
             members = self.members();
         }
@@ -176,26 +182,28 @@ impl Team {
 }
 
 impl Members {
-    /// Workers that the plans ask for.
-    fn wanted(&self) -> usize {
-        self.asked.iter().max().map_or(0, |most| most - 1)
+    /// Returns the number of workers that the plans require.
+    fn required(&self) -> usize {
+        self.requests.iter().max().map_or(0, |most| most - 1)
     }
 }
 
+/// The locked registry of the process's team.
 type Registry = MutexGuard<'static, Weak<Team>>;
 
-/// Locks the process's team.
+/// Locks the registry of the process's team.
 fn registry() -> Registry {
-    SHARED.get().lock().unwrap_or_else(|e| e.into_inner())
+    TEAM.get().lock().unwrap_or_else(|e| e.into_inner())
 }
 
 impl Threads {
-    /// Threads for a plan that wants `count`, the calling one included; 0 means as many as the machine runs at once.
+    /// Creates the threads of a plan. `count` includes the calling thread; 0 means the number that the machine runs at
+    /// once.
     pub fn new(count: usize) -> Result<Self> {
-        if count > MOST_THREADS {
+        if count > MAX_THREADS {
             bail!(
                 InvalidArgument,
-                "{count} threads were asked for: at most {MOST_THREADS} make sense, 0 means all there are"
+                "{count} threads were requested: at most {MAX_THREADS} are supported, and 0 uses all processors"
             );
         }
         let count = match count {
@@ -208,14 +216,14 @@ impl Threads {
         admitted.map(|()| Threads { team, count })
     }
 
-    /// Returns the number of threads that was asked for, the calling one included.
+    /// Returns the requested number of threads, including the calling thread.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns the number of threads that compute, the calling one included, and the error number of the system's
-    /// refusal if there are fewer than were asked for. Waits for threads that are being started.
-    fn counted(&self) -> (usize, Option<i32>) {
+    /// Returns the number of threads that compute, including the calling thread, and the error number of the system's
+    /// refusal; `None` without a refusal. Waits for threads that are being started.
+    fn count_running(&self) -> (usize, Option<i32>) {
         if self.count == 1 || self.team.process != std::process::id() {
             return (1, None);
         }
@@ -226,16 +234,16 @@ impl Threads {
         (self.count.min(members.workers.len() + 1), members.refusal)
     }
 
-    /// Returns the number of threads that compute, the calling one included: fewer than [`Threads::count`] if the
+    /// Returns the number of threads that compute, including the calling thread: less than [`Threads::count`] if the
     /// system refused some. Waits for threads that are being started.
-    pub fn at_work(&self) -> usize {
-        self.counted().0
+    pub fn running(&self) -> usize {
+        self.count_running().0
     }
 
     /// Returns a warning if the system refused threads.
     pub fn warning(&self) -> Option<Warning> {
-        let (at_work, refusal) = self.counted();
-        if at_work == self.count {
+        let (running, refusal) = self.count_running();
+        if running == self.count {
             return None;
         }
         let reason =
@@ -243,24 +251,25 @@ impl Threads {
         Some(Warning {
             kind: WarningKind::Threads,
             message: format!(
-                "{at_work} of {} threads compute, as the system refused to start more{reason}. Images are the same, \
-                 but take longer: allow more threads (ulimit -u, or pids.max of the cgroup), free memory, or ask for \
+                "{running} of {} threads compute, as the system refused to start more{reason}. Images are the same, \
+                 but take longer: allow more threads (ulimit -u, or pids.max of the cgroup), free memory, or request \
                  fewer threads",
                 self.count
             ),
         })
     }
 
-    /// Runs `task(0..tasks)` in parallel. They are begun in this order, so that a task may wait for one before it. Each
-    /// thread that takes part calls `start` once and passes what it returns to its tasks. A panic of a task is resumed
-    /// here, once no thread is at work any more.
+    /// Runs `task(0..tasks)` in parallel. Tasks begin in this order, so that a task may wait for an earlier one. Each
+    /// participating thread calls `start` once and passes the result to its tasks. A panic of a task is resumed in the
+    /// caller after all threads have finished.
     pub fn run_with<S>(&self, tasks: usize, start: impl Fn() -> S + Sync, task: impl Fn(&mut S, usize) + Sync) {
         let next = AtomicUsize::new(0);
         let work = || {
             if next.load(Ordering::Relaxed) >= tasks {
                 return;
             }
-            // Before a task is taken: `start` may wait for memory, and others may wait for tasks that were taken.
+            // `start` is called before a task is taken, since it may wait for memory while other threads wait for tasks
+            // that were taken.
             let mut state = start();
             let take = || next.fetch_add(1, Ordering::Relaxed);
             let mut i = take();
@@ -288,38 +297,40 @@ impl Drop for Threads {
             self.team.dismiss(self.count);
             self.team.leave(registry);
         } else {
-            // A forked process has no workers to end, and its parent's locks may be held for ever. The handles of the
-            // parent's threads must not be dropped: their threads do not exist here.
+            // A forked process has no workers to end, and its parent's locks may be locked for ever. The handles of the
+            // parent's threads must not be dropped because these threads do not exist here.
             std::mem::forget(self.team.clone());
         }
     }
 }
 
-/// Regions at once, at most. A caller who finds no place for another does its work alone.
-const PLACES: usize = u32::BITS as usize;
+/// Maximum number of concurrent regions. A caller without a free slot computes alone.
+const SLOTS: usize = u32::BITS as usize;
 
-/// What callers and workers share. Workers join regions and leave them without a lock: with many threads it would be
-/// what regions wait for. The lock is for those that sleep.
-struct Pool {
-    /// A bit for each place that a caller holds, and for each that has seats.
-    held: AtomicU32,
-    open: AtomicU32,
-    places: [Place; PLACES],
-    /// Workers waiting for `wake`, and callers for `left`, or about to.
+/// The state that callers and workers share. Workers join and leave regions without a lock, which would be a bottleneck
+/// with many threads. Only sleeping threads use the lock.
+struct WorkerPool {
+    /// Slots that a caller holds, one bit each.
+    held_slots: AtomicU32,
+    /// Slots that have seats, one bit each.
+    open_slots: AtomicU32,
+    slots: [RegionSlot; SLOTS],
+    /// Number of workers that wait for `wake` or are about to.
     sleeping: AtomicUsize,
+    /// Number of callers that wait for `region_left` or are about to.
     waiting: AtomicUsize,
-    /// Workers that are to stay: those with the lowest numbers.
-    wanted: AtomicUsize,
+    /// Number of workers that stay: those with the lowest indices.
+    required: AtomicUsize,
     lock: Mutex<()>,
-    /// A seat has opened, or workers are to end.
+    /// Notified when a seat opens or workers must end.
     wake: Condvar,
-    /// A region has lost its last worker.
-    left: Condvar,
+    /// Notified when the last worker leaves a region.
+    region_left: Condvar,
 }
 
-/// Where workers find a region.
-struct Place {
-    /// Workers that may yet join the region, and those inside: `SEAT` and `INSIDE` times their numbers. They change
+/// A slot in which workers find a region.
+struct RegionSlot {
+    /// Workers that may still join the region, and workers inside: multiples of `SEAT` and `INSIDE`. They change
     /// together, so that no worker joins a region whose caller has left.
     count: AtomicU64,
     region: AtomicPtr<Region<'static>>,
@@ -328,46 +339,48 @@ struct Place {
 const SEAT: u64 = 1;
 const INSIDE: u64 = 1 << 32;
 
+/// Returns the number of workers that may still join.
 fn seats(count: u64) -> u64 {
     count % INSIDE
 }
 
+/// Returns whether no worker is inside.
 fn is_empty(count: u64) -> bool {
     count < INSIDE
 }
 
-/// A parallel region, on the stack of its caller, who leaves it when no worker is inside and none can join any more.
+/// A parallel region on the stack of its caller. The caller leaves when no worker is inside and no worker can join.
 struct Region<'a> {
     work: &'a (dyn Fn() + Sync),
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl Region<'_> {
-    /// Does the work, and keeps the first panic for the caller: only one can be passed on.
+    /// Runs the work, and stores the first panic for the caller: only one can be passed on.
     fn work(&self) {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(self.work)) {
             let mut first = self.panic.lock().unwrap_or_else(|e| e.into_inner());
             match &*first {
                 None => *first = Some(panic),
-                // Dropping it could panic again.
+                // Dropping the panic could panic again.
                 Some(_) => std::mem::forget(panic),
             }
         }
     }
 }
 
-impl Pool {
+impl WorkerPool {
     fn new() -> Self {
-        Pool {
-            held: AtomicU32::new(0),
-            open: AtomicU32::new(0),
-            places: std::array::from_fn(|_| Place { count: AtomicU64::new(0), region: AtomicPtr::default() }),
+        WorkerPool {
+            held_slots: AtomicU32::new(0),
+            open_slots: AtomicU32::new(0),
+            slots: std::array::from_fn(|_| RegionSlot { count: AtomicU64::new(0), region: AtomicPtr::default() }),
             sleeping: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
-            wanted: AtomicUsize::new(0),
+            required: AtomicUsize::new(0),
             lock: Mutex::new(()),
             wake: Condvar::new(),
-            left: Condvar::new(),
+            region_left: Condvar::new(),
         }
     }
 
@@ -375,17 +388,18 @@ impl Pool {
         self.lock.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Calls `work` in this thread and in up to `most` workers.
-    fn run(&self, most: usize, work: &(dyn Fn() + Sync)) {
+    /// Calls `work` in this thread and in at most `max_workers` workers.
+    fn run(&self, max_workers: usize, work: &(dyn Fn() + Sync)) {
         let region = Region { work, panic: Mutex::new(None) };
-        match self.take_place() {
+        match self.take_slot() {
             None => region.work(),
             Some(index) => {
-                let place = &self.places[index];
-                place.region.store((&raw const region).cast_mut().cast(), Ordering::Relaxed);
-                // The bit first: whoever takes the last seat clears it. Workers that see seats see the region.
-                self.open.fetch_or(1 << index, Ordering::SeqCst);
-                place.count.store(most as u64 * SEAT, Ordering::Release);
+                let slot = &self.slots[index];
+                slot.region.store((&raw const region).cast_mut().cast(), Ordering::Relaxed);
+                // The bit is set first, because the worker that takes the last seat clears it. Workers that see seats
+                // also see the region.
+                self.open_slots.fetch_or(1 << index, Ordering::SeqCst);
+                slot.count.store(max_workers as u64 * SEAT, Ordering::Release);
                 self.wake_some();
                 region.work();
                 self.close(index);
@@ -396,96 +410,101 @@ impl Pool {
         }
     }
 
-    /// A place that no caller holds.
-    fn take_place(&self) -> Option<usize> {
-        let mut held = self.held.load(Ordering::Relaxed);
-        while held != u32::MAX {
-            let index = held.trailing_ones();
-            // What the caller before did with the place comes before what this one does.
-            match self.held.compare_exchange_weak(held, held | 1 << index, Ordering::Acquire, Ordering::Relaxed) {
+    /// Reserves a slot; `None` if all are held.
+    fn take_slot(&self) -> Option<usize> {
+        let mut held_slots = self.held_slots.load(Ordering::Relaxed);
+        while held_slots != u32::MAX {
+            let index = held_slots.trailing_ones();
+            // Acquire orders the previous caller's use of the slot before this one's.
+            match self.held_slots.compare_exchange_weak(
+                held_slots,
+                held_slots | 1 << index,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Some(index as usize),
-                Err(now) => held = now,
+                Err(now) => held_slots = now,
             }
         }
         None
     }
 
-    /// Lets no worker join any more, waits until none is inside, and gives the place back.
+    /// Closes a region: prevents workers from joining, waits until no worker is inside, and frees the slot.
     fn close(&self, index: usize) {
-        let count = &self.places[index].count;
-        let before = count.fetch_and(!(INSIDE - 1), Ordering::Relaxed);
-        if seats(before) > 0 {
-            self.open.fetch_and(!(1 << index), Ordering::Relaxed);
+        let count = &self.slots[index].count;
+        let previous = count.fetch_and(!(INSIDE - 1), Ordering::Relaxed);
+        if seats(previous) > 0 {
+            self.open_slots.fetch_and(!(1 << index), Ordering::Relaxed);
         }
-        // What workers have written is visible once they have left.
+        // Results of workers are visible after they have left.
         let empty = || is_empty(count.load(Ordering::SeqCst));
         if !spin_until(empty) {
             let mut lock = self.lock();
             self.waiting.fetch_add(1, Ordering::SeqCst);
             while !empty() {
-                lock = self.left.wait(lock).unwrap_or_else(|e| e.into_inner());
+                lock = self.region_left.wait(lock).unwrap_or_else(|e| e.into_inner());
             }
             self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
-        self.held.fetch_and(!(1 << index), Ordering::Release);
+        self.held_slots.fetch_and(!(1 << index), Ordering::Release);
     }
 
-    /// Wakes two workers, if so many sleep. Each of them wakes two in turn, which is faster than one that wakes all.
+    /// Wakes up to two sleeping workers. Each of them wakes two more, which is faster than one thread that wakes all.
     fn wake_some(&self) {
         let sleeping = self.sleeping.load(Ordering::SeqCst);
         if sleeping > 0 {
-            // A worker counts itself under the lock, and looks for seats once more before it sleeps.
+            // A worker increments the count under the lock, and checks for seats again before it sleeps.
             drop(self.lock());
             (0..sleeping.min(2)).for_each(|_| self.wake.notify_one());
         }
     }
 
-    /// Takes a seat. The place's caller waits until it is given back.
-    fn join(&self) -> Option<&Place> {
-        let mut open = self.open.load(Ordering::SeqCst);
-        while open != 0 {
-            let index = open.trailing_zeros();
-            let place = &self.places[index as usize];
-            let take = |count| (seats(count) > 0).then(|| count - SEAT + INSIDE);
-            if let Ok(before) = place.count.fetch_update(Ordering::Acquire, Ordering::Relaxed, take) {
-                if seats(before) == 1 {
-                    self.open.fetch_and(!(1 << index), Ordering::Relaxed);
+    /// Takes a seat in an open region; `None` if no seat is free. The region's caller waits until the worker leaves.
+    fn join(&self) -> Option<&RegionSlot> {
+        let mut open_slots = self.open_slots.load(Ordering::SeqCst);
+        while open_slots != 0 {
+            let index = open_slots.trailing_zeros();
+            let slot = &self.slots[index as usize];
+            let take_seat = |count| (seats(count) > 0).then(|| count - SEAT + INSIDE);
+            if let Ok(previous) = slot.count.fetch_update(Ordering::Acquire, Ordering::Relaxed, take_seat) {
+                if seats(previous) == 1 {
+                    self.open_slots.fetch_and(!(1 << index), Ordering::Relaxed);
                 }
-                return Some(place);
+                return Some(slot);
             }
-            open &= open - 1;
+            open_slots &= open_slots - 1;
         }
         None
     }
 
-    /// Gives a seat back, after which the region may be gone.
-    fn leave(&self, place: &Place) {
-        let before = place.count.fetch_sub(INSIDE, Ordering::SeqCst);
-        if is_empty(before - INSIDE) && self.waiting.load(Ordering::SeqCst) > 0 {
+    /// Leaves a region, which may not exist afterwards.
+    fn leave(&self, slot: &RegionSlot) {
+        let previous = slot.count.fetch_sub(INSIDE, Ordering::SeqCst);
+        if is_empty(previous - INSIDE) && self.waiting.load(Ordering::SeqCst) > 0 {
             drop(self.lock());
-            self.left.notify_all();
+            self.region_left.notify_all();
         }
     }
 
-    /// What worker `index` does as long as it is wanted.
-    fn serve(&self, index: usize) {
-        let is_wanted = || index < self.wanted.load(Ordering::Relaxed);
-        let has_seats = || self.open.load(Ordering::SeqCst) != 0;
-        while is_wanted() {
+    /// Runs worker `index` until it is no longer required.
+    fn run_worker(&self, index: usize) {
+        let is_required = || index < self.required.load(Ordering::Relaxed);
+        let has_seats = || self.open_slots.load(Ordering::SeqCst) != 0;
+        while is_required() {
             let mut joined = None;
             let found = spin_until(|| {
                 joined = self.join();
-                joined.is_some() || !is_wanted()
+                joined.is_some() || !is_required()
             });
-            if let Some(place) = joined {
-                // SAFETY: the region is alive: its caller waits until this worker leaves.
-                unsafe { &*place.region.load(Ordering::Relaxed) }.work();
-                self.leave(place);
+            if let Some(slot) = joined {
+                // SAFETY: the region is alive because its caller waits until this worker leaves.
+                unsafe { &*slot.region.load(Ordering::Relaxed) }.work();
+                self.leave(slot);
             } else if !found {
                 let mut lock = self.lock();
                 self.sleeping.fetch_add(1, Ordering::SeqCst);
-                // Woken too late for one region, a worker looks out for the next as long as any other.
-                if !has_seats() && is_wanted() {
+                // A worker that woke too late for one region spins for the next like any other.
+                if !has_seats() && is_required() {
                     lock = self.wake.wait(lock).unwrap_or_else(|e| e.into_inner());
                 }
                 self.sleeping.fetch_sub(1, Ordering::Relaxed);
@@ -497,16 +516,16 @@ impl Pool {
         }
     }
 
-    /// Ends all workers but the first `wanted`.
-    fn keep(&self, wanted: usize) {
+    /// Ends all workers except the first `required`.
+    fn set_worker_limit(&self, required: usize) {
         let _lock = self.lock();
-        self.wanted.store(wanted, Ordering::Relaxed);
+        self.required.store(required, Ordering::Relaxed);
         self.wake.notify_all();
     }
 }
 
-/// Waits for a condition for a short while, and yields the processor to other threads meanwhile. False where it does
-/// not come.
+/// Waits for a condition for at most `SPIN_TIME`, and yields the processor to other threads. Returns whether the
+/// condition became true.
 fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     loop {
@@ -523,10 +542,10 @@ fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::workers::Shared;
+    use crate::base::workers::SharedSlice;
 
-    /// Waits for a condition as long as a loaded machine may need. False where it does not come.
-    fn comes(condition: impl Fn() -> bool) -> bool {
+    /// Waits for a condition, long enough for a loaded machine. Returns whether the condition became true.
+    fn becomes_true(condition: impl Fn() -> bool) -> bool {
         (0..300_000).any(|_| spin_until(&condition))
     }
 
@@ -535,14 +554,14 @@ mod tests {
         for count in [1, 2, 5] {
             let threads = Threads::new(count).unwrap();
             let mut hits = vec![0u32; 1000];
-            let shared = Shared::new(&mut hits);
+            let shared = SharedSlice::new(&mut hits);
             // SAFETY: each task has its own element.
             threads.run(1000, |i| unsafe { shared.part(i, 1)[0] += 1 });
             assert!(hits.iter().all(|&h| h == 1));
         }
     }
 
-    /// Progress needs no free worker: not within a region, and not when all of them serve another caller.
+    /// Progress requires no free worker, neither in a nested region nor while all workers compute for another caller.
     #[test]
     fn regions_nest_and_callers_share_the_threads() {
         let threads = Threads::new(3).unwrap();
@@ -558,14 +577,14 @@ mod tests {
         assert_eq!(hits.into_inner(), 4 * 50 * 5 * 7);
     }
 
-    /// Many callers with short regions, and more of them than places: every task runs once, and no bit is left behind
-    /// that would keep workers awake.
+    /// Many callers with short regions, more than there are slots: every task runs once, and no bit is left that would
+    /// keep workers awake.
     #[test]
-    fn places_are_given_back() {
+    fn slots_are_freed() {
         let threads = Threads::new(5).unwrap();
         let hits = AtomicUsize::new(0);
         std::thread::scope(|scope| {
-            for caller in 0..PLACES + 3 {
+            for caller in 0..SLOTS + 3 {
                 let (threads, hits) = (&threads, &hits);
                 scope.spawn(move || {
                     for i in 0..300 {
@@ -576,14 +595,16 @@ mod tests {
                 });
             }
         });
-        let all: usize = (0..PLACES + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6)).sum();
+        let all: usize = (0..SLOTS + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6)).sum();
         assert_eq!(hits.into_inner(), all);
-        // Other tests may have regions at the same time, for a moment.
+        // Other tests may briefly have regions at the same time.
         let pool = &threads.team.pool;
-        assert!(comes(|| pool.held.load(Ordering::SeqCst) == 0 && pool.open.load(Ordering::SeqCst) == 0));
+        assert!(becomes_true(
+            || pool.held_slots.load(Ordering::SeqCst) == 0 && pool.open_slots.load(Ordering::SeqCst) == 0
+        ));
     }
 
-    /// A panic must reach the caller, who turns it into an error, and leave a pool that works.
+    /// A panic must reach the caller, who turns it into an error, and the pool must remain usable.
     #[test]
     fn panics_reach_the_caller() {
         let threads = Threads::new(4).unwrap();
@@ -608,13 +629,13 @@ mod tests {
         }
     }
 
-    /// Tasks round in the standard mode on every thread, and a debugger shows the threads by name. Threads of other
-    /// tests may be among them: a process has one team.
+    /// Tasks use the standard rounding mode on every thread, and a debugger shows the names of threads. Threads of
+    /// other tests may be among them, since a process has one team.
     #[test]
     fn workers_are_named_and_compute_in_the_standard_mode() {
         let threads = Threads::new(3).unwrap();
         let names = Mutex::new(std::collections::BTreeSet::new());
-        // Each task waits until all threads have one.
+        // Each task waits until every thread has one.
         let all = std::sync::Barrier::new(3);
         threads.run(3, |_| {
             all.wait();
@@ -625,16 +646,16 @@ mod tests {
                 unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode) };
                 assert_eq!(mode & !0x3f, 0x1f80);
             }
-            names.lock().unwrap().insert(std::thread::current().name().unwrap_or("none").to_owned());
+            names.lock().unwrap().insert(std::thread::current().name().unwrap_or("unnamed").to_owned());
         });
         let names = names.into_inner().unwrap();
         assert!(names.len() == 3 && names.iter().filter(|name| name.starts_with("recon ")).count() == 2, "{names:?}");
     }
 
-    /// Plans come and go while the threads of others are still being started: each has its threads in the end, and none
-    /// is left.
+    /// Plans are created and dropped while threads of other plans are still being started: each plan finally has its
+    /// threads, and no thread is left.
     #[test]
-    fn plans_come_and_go_while_threads_start() {
+    fn plans_can_change_while_threads_start() {
         for round in 0..40 {
             let many = Threads::new(20 + round).unwrap();
             let few = Threads::new(15).unwrap();
@@ -645,7 +666,7 @@ mod tests {
             });
             assert_eq!(sum.into_inner(), 4950);
             let team = few.team.clone();
-            assert!(comes(|| team.members().workers.len() >= 14 && !team.members().starting));
+            assert!(becomes_true(|| team.members().workers.len() >= 14 && !team.members().starting));
         }
     }
 
@@ -661,7 +682,7 @@ mod tests {
         let threads = Threads::new(78).unwrap();
         threads.run(1, |_| ());
         drop(threads);
-        // Linux lists a thread for a moment after it was joined.
-        assert!(comes(|| alive() == 0), "{} are left", alive());
+        // Linux still lists a thread for a short time after it was joined.
+        assert!(becomes_true(|| alive() == 0), "{} are left", alive());
     }
 }

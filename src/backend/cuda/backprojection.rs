@@ -53,7 +53,7 @@ impl<T: Real> Backprojector<T> {
     /// See [`crate::backend::Backend::backprojector`].
     pub fn new(gpu: &Gpu, spokes: &[Spoke], readout: usize, dims: &[usize], arrays: usize) -> Result<Self> {
         let numbers = spokes.iter().flat_map(|s| {
-            let knots = s.knots();
+            let knots = s.knot_spacing();
             [s.first * knots, s.step * knots, s.direction[0] / knots, s.direction[1] / knots]
         });
         let numbers = try_collect(NUMBERS * spokes.len(), WHAT, numbers)?;

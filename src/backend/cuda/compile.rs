@@ -6,7 +6,7 @@
 //! version are compiled again. A folder that cannot be written is only read.
 
 use super::library::nvrtc;
-use crate::base::atomic_file::whole;
+use crate::base::atomic_file::write_atomically;
 use crate::base::checksum::Checksum;
 use crate::base::error::{Error, ErrorKind, Result};
 use cudarc::nvrtc::sys as rtc;
@@ -265,6 +265,6 @@ pub fn write(folder: &Path, kernels: &Kernels, architecture: &str, code: &[u8]) 
         Error::new(ErrorKind::IO, format!("{}: could not write compiled kernels: {e}", path.display()))
     };
     std::fs::create_dir_all(folder).map_err(failed)?;
-    whole(|files| std::fs::write(files.add(&path)?, &bytes).map_err(failed))?;
+    write_atomically(|files| std::fs::write(files.add(&path)?, &bytes).map_err(failed))?;
     Ok(path)
 }

@@ -7,7 +7,7 @@ mod work;
 use super::compile::Kernels;
 use super::gpu::Gpu;
 use super::memory::{ComplexSlice, ComplexSliceMut};
-use crate::backend::direct_lists::{Lists, MapsGiven};
+use crate::backend::direct_lists::{PointLists, MapPresence};
 use crate::base::error::Result;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
@@ -38,8 +38,8 @@ impl<T: Real> DirectSum<T> {
         off_resonance: Option<OffResonance<'_, T>>,
         tolerance: f64,
     ) -> Result<Self> {
-        let voxels = if voxels.is_some() || MapsGiven::of(&off_resonance).any() {
-            let lists = Lists::new(k, dims, voxels, off_resonance)?;
+        let voxels = if voxels.is_some() || MapPresence::of(&off_resonance).any() {
+            let lists = PointLists::new(k, dims, voxels, off_resonance)?;
             Voxels::ListSum(Box::new(ListSum::new(gpu, &lists, tolerance)?))
         } else {
             Voxels::GridSum(Box::new(GridSum::new(gpu, k, dims)?))
@@ -51,7 +51,7 @@ impl<T: Real> DirectSum<T> {
     ///
     /// # Errors
     /// `SizeOverflow` for images with more voxels than a GPU supports.
-    pub fn bytes(gpu: &Gpu, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> Result<usize> {
+    pub fn bytes(gpu: &Gpu, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapPresence) -> Result<usize> {
         if listed.is_some() || maps.any() {
             let voxels = listed.unwrap_or_else(|| product(dims));
             return Ok(ListSum::<T>::bytes(gpu.properties(), samples, voxels, dims.len(), maps));

@@ -170,7 +170,7 @@ impl Gpu {
     }
 
     /// Makes work that is queued from now on wait for all work queued so far on a different GPU's stream.
-    pub fn follow(&self, other: &Gpu) {
+    pub fn order_after(&self, other: &Gpu) {
         self.note(other.stream.mark().and_then(|event| self.stream.wait_for(&event)));
     }
 

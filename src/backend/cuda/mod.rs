@@ -20,13 +20,13 @@ mod transfer;
 mod vector;
 
 use super::{
-    Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapsGiven, Reals, Sink, Source, Span,
+    Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals, Sink, Source, Span,
     Spoke,
 };
 use crate::base::error::Result;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
-use crate::base::workers::{Alone, Workers};
+use crate::base::workers::{SerialExecutor, Workers};
 use backprojection::Backprojector;
 use direct::DirectSum;
 use fft::{Convolver, GridFft};
@@ -122,7 +122,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn shorten<'s, 'a: 's, E: Element>(view: DeviceSlice<'a, E>) -> DeviceSlice<'s, E> {
         view
     }
-    fn read_back<'s, E: Element>(view: &'s DeviceSliceMut<'_, E>) -> DeviceSlice<'s, E> {
+    fn as_view<'s, E: Element>(view: &'s DeviceSliceMut<'_, E>) -> DeviceSlice<'s, E> {
         view.as_slice()
     }
     fn reborrow<'s, E: Element>(view: &'s mut DeviceSliceMut<'_, E>) -> DeviceSliceMut<'s, E> {
@@ -172,26 +172,26 @@ impl<T: Real> Backend<T> for Cuda<T> {
         Sink::Device(view)
     }
     fn fetch<E: Element>(&self, from: &Self, x: DeviceSlice<'_, E>, y: DeviceSliceMut<'_, E>) {
-        self.gpu.follow(&from.gpu);
+        self.gpu.order_after(&from.gpu);
         self.gpu.copy_between(&from.gpu, x, &self.gpu, y);
     }
     fn send<E: Element>(&self, x: DeviceSlice<'_, E>, to: &Self, y: DeviceSliceMut<'_, E>) {
         self.gpu.copy_between(&self.gpu, x, &to.gpu, y);
     }
-    fn follow(&self, other: &Self) {
-        self.gpu.follow(&other.gpu);
+    fn order_after(&self, other: &Self) {
+        self.gpu.order_after(&other.gpu);
     }
     fn wait(&self) -> Result<()> {
         self.gpu.synchronize()
     }
-    fn first_beyond(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
-        self.vectors.first_beyond(&self.gpu, values, limit)
+    fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
+        self.vectors.first_exceeding(&self.gpu, values, limit)
     }
     fn is_gpu(&self) -> bool {
         true
     }
     fn workers(&self) -> &dyn Workers {
-        &Alone
+        &SerialExecutor
     }
     fn threads(&self) -> usize {
         1
@@ -284,7 +284,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     ) -> Result<DirectSum<T>> {
         DirectSum::new(&self.gpu, k, dims, voxels, off_resonance, tolerance)
     }
-    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapsGiven) -> usize {
+    fn direct_sum_bytes(&self, samples: usize, dims: &[usize], listed: Option<usize>, maps: MapPresence) -> usize {
         // A size that is too large is an error of plan creation.
         DirectSum::<T>::bytes(&self.gpu, samples, dims, listed, maps).unwrap_or(usize::MAX)
     }
@@ -309,7 +309,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn backprojector_bytes(&self, _readout: usize, dims: &[usize], arrays: usize) -> usize {
         Backprojector::<T>::bytes(dims, arrays)
     }
-    fn backprojection_room(&self, p: &Backprojector<T>) -> usize {
+    fn backprojection_buffer_len(&self, p: &Backprojector<T>) -> usize {
         p.room()
     }
     fn backproject(

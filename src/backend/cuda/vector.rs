@@ -4,7 +4,7 @@ use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::runtime::Function;
-use crate::backend::MOST_PROJECTIONS;
+use crate::backend::MAX_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
 use crate::base::error::Result;
 use crate::base::real::Real;
@@ -28,12 +28,12 @@ pub struct Vectors {
     add_differences: Function,
     csr_multiply: Function,
     ramp: Function,
-    first_beyond: Function,
+    first_exceeding: Function,
     /// Maximum number of blocks per kernel: enough to fill the GPU.
     blocks: usize,
     /// Sums of blocks, and the number of finished blocks; used by one kernel after the other.
     partial: DeviceArray<f64>,
-    /// Real and imaginary parts of products with at most [`MOST_PROJECTIONS`] arrays.
+    /// Real and imaginary parts of products with at most [`MAX_PROJECTIONS`] arrays.
     products: DeviceArray<f64>,
     ticket: DeviceArray<u32>,
 }
@@ -62,10 +62,10 @@ impl Vectors {
             add_differences: function("add_differences")?,
             csr_multiply: function("csr_multiply")?,
             ramp: function("ramp")?,
-            first_beyond: function("first_beyond")?,
+            first_exceeding: function("first_beyond")?,
             blocks,
-            partial: gpu.zeros(2 * MOST_PROJECTIONS * blocks, "sums of vectors")?,
-            products: gpu.zeros(2 * MOST_PROJECTIONS, "sums of vectors")?,
+            partial: gpu.zeros(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
+            products: gpu.zeros(2 * MAX_PROJECTIONS, "sums of vectors")?,
             ticket: gpu.zeros(1, "sums of vectors")?,
         })
     }
@@ -168,9 +168,9 @@ impl Vectors {
         xx: DeviceSliceMut<'_, f64>,
     ) {
         let n = x.len() as u64;
-        assert!(norms.len() <= MOST_PROJECTIONS && v.len() == x.len() * norms.len() && xx.len() >= 1);
+        assert!(norms.len() <= MAX_PROJECTIONS && v.len() == x.len() * norms.len() && xx.len() >= 1);
         let inverse = |k: usize| norms.get(k).filter(|&&norm| norm > 0.0).map_or(0.0, |norm| 1.0 / norm);
-        let [a, b, c, d]: [f64; MOST_PROJECTIONS] = std::array::from_fn(inverse);
+        let [a, b, c, d]: [f64; MAX_PROJECTIONS] = std::array::from_fn(inverse);
         let count = norms.len() as u32;
         let (partial, ticket, products) = (self.partial.pointer(), self.ticket.pointer(), self.products.pointer());
         // SAFETY: the kernels' parameters are these; they read `count` arrays of n elements, write n elements, the
@@ -265,7 +265,7 @@ impl Vectors {
     }
 
     /// Returns the first complex number that is not below `limit` (including NaN), and its index.
-    pub fn first_beyond<T: Real>(
+    pub fn first_exceeding<T: Real>(
         &self,
         gpu: &Gpu,
         x: ComplexSlice<T>,
@@ -275,7 +275,7 @@ impl Vectors {
         let mut first = gpu.array::<u64>(1, "a check")?;
         gpu.fill(first.view_mut(), 0xff);
         // SAFETY: the kernel's parameters are these; it reads n elements and writes one index.
-        unsafe { launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x.pointer(), n, limit, first.pointer()) };
+        unsafe { launch!(gpu, &self.first_exceeding, self.grid(n), BLOCK, 0; x.pointer(), n, limit, first.pointer()) };
         let mut found = [0u64];
         gpu.download(first.view(), &mut found)?;
         if found[0] >= n {

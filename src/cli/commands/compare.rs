@@ -8,7 +8,7 @@ use crate::run::reconstruct::is_magnitude;
 use crate::run::resize::order_hint;
 use crate::run::resize::zeros;
 use clap::ValueEnum;
-use recon::atomic_file::whole;
+use recon::atomic_file::write_atomically;
 use recon::bail;
 use recon::error::checked_product;
 use recon::metrics::{compare, compare_magnitude, Metrics, Scale};
@@ -188,7 +188,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
             };
             let panels: Vec<Tile> = slices.iter().map(panel).collect();
             let largest = panels[0].pixels.iter().copied().fold(0.0, f32::max);
-            whole(|files| write_png_row(files, picture, &panels, (largest > 0.0).then_some(largest)))
+            write_atomically(|files| write_png_row(files, picture, &panels, (largest > 0.0).then_some(largest)))
         }
     }
 }

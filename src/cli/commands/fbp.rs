@@ -7,7 +7,7 @@ use crate::run::off_resonance::OffResonance;
 use crate::run::output::{check_outputs, image_files, write_images};
 use crate::run::reconstruct::{cast, channels, each_scan, read_scans, Finish, Input, Kept, Sampling, Weights};
 use crate::run::resize::zeros;
-use recon::atomic_file::whole;
+use recon::atomic_file::write_atomically;
 use recon::{Real, Result};
 use std::path::PathBuf;
 
@@ -70,5 +70,5 @@ fn compute<T: Real>(args: &FbpArgs) -> Result<()> {
             Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)
         },
     )?;
-    whole(|files| write_images(files, &args.output, &images))
+    write_atomically(|files| write_images(files, &args.output, &images))
 }

@@ -9,7 +9,7 @@ use crate::run::reconstruct::{
     cast, channels, each_scan, read_maps, read_scans, Finish, Input, Kept, Sampling, Weights,
 };
 use crate::run::resize::zeros;
-use recon::atomic_file::whole;
+use recon::atomic_file::write_atomically;
 use recon::{Real, Result};
 use std::path::PathBuf;
 
@@ -78,5 +78,5 @@ fn compute<T: Real>(args: &FhdArgs) -> Result<()> {
         plan.adjoint(&cast::<T>(&scan.data)?, &mut coils)?;
         Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)
     })?;
-    whole(|files| write_images(files, &args.output, &images))
+    write_atomically(|files| write_images(files, &args.output, &images))
 }

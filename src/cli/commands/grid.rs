@@ -9,7 +9,7 @@ use crate::run::reconstruct::{
     cast, channels, each_scan, read_scans, warn_of_gaps, warn_of_weights, Finish, Input, Kept, Sampling, Weights,
 };
 use crate::run::resize::zeros;
-use recon::atomic_file::whole;
+use recon::atomic_file::write_atomically;
 use recon::bail;
 use recon::{Complex, Plan, Real, Result};
 use std::path::PathBuf;
@@ -106,7 +106,7 @@ fn compute<T: Real>(args: &GridArgs) -> Result<()> {
         }
         Finish { scan, resize: resizes[i], combine: args.combine }.image(coils)
     })?;
-    whole(|files| write_images(files, &args.output, &images))
+    write_atomically(|files| write_images(files, &args.output, &images))
 }
 
 fn gridded<T: Real>(plan: &Plan<T>, scan: &Scan, kspace: &[Complex<T>]) -> Result<Image> {

@@ -7,7 +7,7 @@ use crate::options::{checked_sizes, Matrix};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity, TimeArgs};
 use crate::run::output::{check_outputs, files_of, has_ending, image_files, write_images};
 use clap::ValueEnum;
-use recon::atomic_file::{whole, AtomicFiles};
+use recon::atomic_file::{write_atomically, AtomicFiles};
 use recon::bail;
 use recon::error::{checked_product, try_vec};
 use recon::phantom::{noise_deviation, uniform, white_noise, CoilModel, Phantom};
@@ -277,7 +277,7 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     };
 
     let mut data: Vec<_> = echoes.into_iter().map(|kspace| single(&kspace)).collect();
-    whole(|files| {
+    write_atomically(|files| {
         match &bart {
             Some(path) => write_bart(files, args, path, matrix, &trajectory, data.remove(0))?,
             None => write_ismrmrd(files, args, matrix, ndim, &trajectory, data, noise_scans)?,

@@ -2,7 +2,7 @@
 
 use super::*;
 use num_complex::Complex;
-use recon::atomic_file::whole;
+use recon::atomic_file::write_atomically;
 use recon::error::ErrorKind;
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 macro_rules! alone {
     ($($name:ident: $writer:path, ($($argument:ident: $kind:ty),+));+ $(;)?) => {
         $(pub(crate) fn $name(path: impl AsRef<Path>, $($argument: $kind),+) -> Result<()> {
-            whole(|files| $writer(files, path.as_ref(), $($argument),+))
+            write_atomically(|files| $writer(files, path.as_ref(), $($argument),+))
         })+
     };
 }

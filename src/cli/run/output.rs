@@ -55,7 +55,7 @@ pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &
     let mut before: Vec<(PathBuf, atomic_file::Identity)> = Vec::new();
     for output in outputs {
         let shown = output.display();
-        atomic_file::check(output)?;
+        atomic_file::check_writable(output)?;
         let Some((path, id)) = known(output) else { continue };
         if inputs.iter().any(|(_, other)| *other == id) {
             bail!(InvalidArgument, "{shown}: this is a file to be read: the output needs another name");

@@ -1,114 +1,118 @@
-//! Direct sums between any two lists of points, with decay or without.
+//! Direct sums between any two lists of points, with or without decay.
 
-use super::super::simd::{Arith, Kernel, Level, Vector};
-use super::super::thread_pool::Threads;
 use super::phase::{cos_sin, phases};
 use super::power::powers_of_two;
-use crate::backend::cpu::simd::SimdReal;
+use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
+use crate::backend::cpu::thread_pool::Threads;
 use crate::backend::Sign;
-use crate::base::interrupt::Watch;
-use crate::base::workers::Shared;
+use crate::base::interrupt::StopSignal;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::array::from_fn;
 
-/// Points whose sums one task computes, and points whose coordinates and values stay in the first cache meanwhile.
+/// Number of points whose sums one task computes.
 const TO: usize = 192;
+/// Number of points whose coordinates and values stay in the first-level cache in the meantime.
 const FROM: usize = 256;
-/// Blocks of `FROM` points after which a task looks whether it is to end, since lists may be long.
+/// Number of blocks of `FROM` points between two checks of the stop signal, since lists may be long.
 const BLOCKS_BETWEEN_CHECKS: usize = 16;
-/// Vectors of sums that share the loads of a point's coordinates and value.
+/// Number of vectors of sums that share the loads of a point's coordinates and value.
 const GROUP: usize = 3;
 
-/// Points of a sum, in lists of one length.
+/// Points of a sum, as lists of equal length.
 #[derive(Clone, Copy)]
-pub struct Points<'a, T> {
-    /// p, an axis each.
+pub struct PointSet<'a, T> {
+    /// p, one list per axis.
     pub coordinates: &'a [Vec<T>],
-    /// e: the exponents of two of decay or, of the points on the other side, the times that these are multiplied by.
+    /// e: the exponents of two of decay or, for the points on the other side, the times by which they are multiplied.
+    /// `None` without decay.
     pub decay: Option<&'a [T]>,
 }
 
-impl<T> Points<'_, T> {
+impl<T> PointSet<'_, T> {
+    /// Panics unless all lists have `count` elements.
     fn check(&self, count: usize) {
         assert!(self.coordinates.iter().all(|axis| axis.len() == count));
         assert!(self.decay.is_none_or(|decay| decay.len() == count));
     }
 }
 
-/// out(a) = sum_b values(b) 2^(e_a e_b) exp(+-i 2 pi p_a.p_b), for any points a and b; without decay the power is 1.
-/// The results are undefined when the watch says stop.
+/// Computes out(a) = sum_b values(b) 2^(e_a e_b) exp(+-i 2 pi p_a.p_b) for any points a and b; without decay the power
+/// is 1. The results are undefined if `stop` is set.
 #[allow(clippy::too_many_arguments)]
 pub fn sum<T: SimdReal>(
     threads: &Threads,
     level: Level,
-    watch: &Watch,
+    stop: &StopSignal,
     sign: Sign,
-    from: Points<T>,
+    from: PointSet<T>,
     values: &[Complex<T>],
-    to: Points<T>,
+    to: PointSet<T>,
     out: &mut [Complex<T>],
 ) {
     assert!(from.coordinates.len() == to.coordinates.len() && from.decay.is_some() == to.decay.is_some());
     from.check(values.len());
     to.check(out.len());
     let total = out.len();
-    let shared = Shared::new(out);
+    let shared = SharedSlice::new(out);
     threads.run(total.div_ceil(TO), |task| {
-        let own = task * TO..((task + 1) * TO).min(total);
+        let range = task * TO..((task + 1) * TO).min(total);
         // SAFETY: each task has its own points.
-        let out = unsafe { shared.part(own.start, own.len()) };
-        level.run(Sum { watch, sign, from, values, to, first: own.start, out });
+        let out = unsafe { shared.part(range.start, range.len()) };
+        level.run(ListSumKernel { stop, sign, from, values, to, first: range.start, out });
     });
 }
 
-struct Sum<'a, T> {
-    watch: &'a Watch,
+/// The sums at the points of one task.
+struct ListSumKernel<'a, T> {
+    stop: &'a StopSignal,
     sign: Sign,
-    from: Points<'a, T>,
+    from: PointSet<'a, T>,
     values: &'a [Complex<T>],
-    to: Points<'a, T>,
+    to: PointSet<'a, T>,
     first: usize,
     out: &'a mut [Complex<T>],
 }
 
-impl<T: SimdReal> Kernel for Sum<'_, T> {
+impl<T: SimdReal> Kernel for ListSumKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
         match (self.from.coordinates.len(), self.from.decay.is_some()) {
-            (1, false) => self.of_dimension::<A, 1, false>(),
-            (2, false) => self.of_dimension::<A, 2, false>(),
-            (3, false) => self.of_dimension::<A, 3, false>(),
-            (4, false) => self.of_dimension::<A, 4, false>(),
-            (1, true) => self.of_dimension::<A, 1, true>(),
-            (2, true) => self.of_dimension::<A, 2, true>(),
-            (3, true) => self.of_dimension::<A, 3, true>(),
-            (4, true) => self.of_dimension::<A, 4, true>(),
+            (1, false) => self.sum_in_dimension::<A, 1, false>(),
+            (2, false) => self.sum_in_dimension::<A, 2, false>(),
+            (3, false) => self.sum_in_dimension::<A, 3, false>(),
+            (4, false) => self.sum_in_dimension::<A, 4, false>(),
+            (1, true) => self.sum_in_dimension::<A, 1, true>(),
+            (2, true) => self.sum_in_dimension::<A, 2, true>(),
+            (3, true) => self.sum_in_dimension::<A, 3, true>(),
+            (4, true) => self.sum_in_dimension::<A, 4, true>(),
             (n, _) => unreachable!("points of {n} coordinates"),
         }
     }
 }
 
-impl<T: SimdReal> Sum<'_, T> {
+impl<T: SimdReal> ListSumKernel<'_, T> {
+    /// Computes the sums of points with `D` coordinates.
     #[inline(always)]
-    fn of_dimension<A: Arith, const D: usize, const DECAYS: bool>(self) {
-        let own = self.first..self.first + self.out.len();
+    fn sum_in_dimension<A: Arith, const D: usize, const DECAYS: bool>(self) {
+        let range = self.first..self.first + self.out.len();
         let mut to = [[T::ZERO; TO]; D];
         for (to, axis) in to.iter_mut().zip(self.to.coordinates) {
-            for (to, p) in to.iter_mut().zip(&axis[own.clone()]) {
+            for (to, p) in to.iter_mut().zip(&axis[range.clone()]) {
                 *to = if self.sign == Sign::Plus { *p } else { -*p };
             }
         }
         let mut to_decay = [T::ZERO; TO];
         if let (true, Some(decay)) = (DECAYS, self.to.decay) {
-            to_decay[..self.out.len()].copy_from_slice(&decay[own]);
+            to_decay[..self.out.len()].copy_from_slice(&decay[range]);
         }
-        // Sums of a block in the precision of the data, sums of blocks in double precision.
+        // Sums within a block use the precision of the data; sums of blocks use double precision.
         let mut total = [[0f64; TO]; 2];
         let step = GROUP * T::V::<A>::LANES;
         for start in (0..self.values.len()).step_by(FROM) {
-            if start % (BLOCKS_BETWEEN_CHECKS * FROM) == 0 && self.watch.stopped() {
+            if start % (BLOCKS_BETWEEN_CHECKS * FROM) == 0 && self.stop.stopped() {
                 return;
             }
             let block = start..(start + FROM).min(self.values.len());
@@ -118,7 +122,8 @@ impl<T: SimdReal> Sum<'_, T> {
             for first in (0..self.out.len()).step_by(step) {
                 let group = |list: &[T; TO]| -> [T::V<A>; GROUP] {
                     let list = &list[first..first + step];
-                    // SAFETY: a slice of GROUP vectors holds vector i; it ends within TO, a multiple of a group.
+                    // SAFETY: the slice has GROUP vectors, of which this is vector i; the slice ends within TO, a
+                    // multiple of a group.
                     from_fn(|i| unsafe { T::V::<A>::load(list[i * T::V::<A>::LANES..].as_ptr()) })
                 };
                 let p = to.each_ref().map(group);
@@ -142,7 +147,7 @@ impl<T: SimdReal> Sum<'_, T> {
     }
 }
 
-/// Real and imaginary parts of the sums over a block of points, at the points `p` with the decay `e`.
+/// Returns the real and imaginary parts of the sums over a block of points, at the points `p` with the decay `e`.
 #[inline(always)]
 fn block_sums<T: SimdReal, V: Vector<T>, const D: usize, const DECAYS: bool>(
     from: [&[T]; D],
@@ -154,7 +159,7 @@ fn block_sums<T: SimdReal, V: Vector<T>, const D: usize, const DECAYS: bool>(
     let mut sums = [[V::splat(T::ZERO); GROUP]; 2];
     let from = from.map(|axis| &axis[..values.len()]);
     let decay = if DECAYS { &decay[..values.len()] } else { decay };
-    // The phases of a point are computed while the point before is summed: more independent operations.
+    // The phases of the next point are computed while a point is summed, which gives more independent operations.
     let mut next = phases(from.map(|axis| V::splat(axis[0])), p);
     for (b, value) in values.iter().enumerate() {
         let current = next;

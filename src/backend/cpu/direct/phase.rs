@@ -1,18 +1,17 @@
 //! exp(i 2 pi k.r) in vectors.
 
-use super::super::simd::Vector;
-use crate::backend::cpu::simd::SimdReal;
+use crate::backend::cpu::simd::{SimdReal, Vector};
 use std::array::from_fn;
 
 // sin(2 pi r) = r P(r^2) and cos(2 pi r) = Q(r^2) for |r| <= 1/4: the coefficients of P and Q, the lowest first. They
-// minimise the largest error (Remez's exchange in 50 digits). They are rounded to the precision one by one from the
-// lowest, and the coefficients after it are fitted anew each time; Q(0) = 1 is kept. Their error is below the rounding
-// of the arithmetic (the tests bound the sum of both).
+// minimise the largest error (Remez exchange in 50 digits). They are rounded to the precision one by one from the
+// lowest, and after each rounding the remaining coefficients are fitted again; Q(0) = 1 is fixed. Their error is below
+// the rounding of the arithmetic (the tests bound the sum of both).
 const SIN_F32: [f64; 5] =
     [6.283185005187988, -41.341617584228516, 81.59864807128906, -76.49604797363281, 39.13410949707031];
 const COS_F32: [f64; 6] =
     [1.0, -19.739208221435547, 64.93928527832031, -85.4503402709961, 60.079044342041016, -24.53900718688965];
-// The first is near 2 pi and must stay as fitted.
+// The first coefficient is near 2 pi, and must keep its fitted value.
 #[allow(clippy::approx_constant)]
 const SIN_F64: [f64; 8] = [
     6.28318530717958,
@@ -36,37 +35,37 @@ const COS_F64: [f64; 9] = [
     0.2717932798932563,
 ];
 
-/// Phases in turns, less whole half turns. Of the number of half turns only its parity matters.
+/// Phases in turns without whole half turns. Only the parity of the number of half turns matters.
 #[derive(Clone, Copy)]
 pub struct Phases<V, const N: usize> {
     rest: [V; N],
     halves: [V; N],
 }
 
-/// q.p for a group of p. The rounding error of each product, which grows with its whole turns, is added back. Products
-/// must stay below a quarter of 1 / epsilon.
+/// Returns the phases q.p for a group of p. The rounding error of each product, which grows with its whole turns, is
+/// added again. Products must stay below a quarter of 1 / epsilon.
 #[inline(always)]
 pub fn phases<T: SimdReal, V: Vector<T>, const D: usize, const N: usize>(q: [V; D], p: [[V; N]; D]) -> Phases<V, N> {
-    // To add and subtract one of these rounds a number to whole, or to half, turns.
-    let whole = V::splat(T::of(1.5 / T::EPSILON));
-    let half = V::splat(T::of(0.75 / T::EPSILON));
+    // Adding and subtracting these constants rounds a number to whole, or to half, turns.
+    let integer_rounder = V::splat(T::of(1.5 / T::EPSILON));
+    let half_rounder = V::splat(T::of(0.75 / T::EPSILON));
     let mut turns = [V::splat(T::ZERO); N];
     for axis in 0..D - 1 {
-        let rounded: [V; N] = from_fn(|i| q[axis].fma(p[axis][i], whole).sub(whole));
-        let fraction: [V; N] = from_fn(|i| q[axis].product_less(p[axis][i], rounded[i]));
+        let rounded: [V; N] = from_fn(|i| q[axis].fma(p[axis][i], integer_rounder).sub(integer_rounder));
+        let fraction: [V; N] = from_fn(|i| q[axis].mul_sub(p[axis][i], rounded[i]));
         turns = if axis == 0 { fraction } else { from_fn(|i| turns[i].add(fraction[i])) };
     }
-    // With the last axis, the half turns of the sum are subtracted.
+    // The half turns of the sum are subtracted together with the last axis.
     let (q, p) = (q[D - 1], p[D - 1]);
     let last: [V; N] = if D == 1 { from_fn(|i| q.mul(p[i])) } else { from_fn(|i| q.fma(p[i], turns[i])) };
-    let halves: [V; N] = from_fn(|i| last[i].add(half));
-    let rounded: [V; N] = from_fn(|i| halves[i].sub(half));
-    let rest: [V; N] = from_fn(|i| q.product_less(p[i], rounded[i]));
+    let halves: [V; N] = from_fn(|i| last[i].add(half_rounder));
+    let rounded: [V; N] = from_fn(|i| halves[i].sub(half_rounder));
+    let rest: [V; N] = from_fn(|i| q.mul_sub(p[i], rounded[i]));
     let rest = if D == 1 { rest } else { from_fn(|i| rest[i].add(turns[i])) };
     Phases { rest, halves }
 }
 
-/// cos and sin of 2 pi times phases.
+/// Returns cos and sin of 2 pi times the phases.
 #[inline(always)]
 pub fn cos_sin<T: SimdReal, V: Vector<T>, const N: usize>(phases: Phases<V, N>) -> ([V; N], [V; N]) {
     let Phases { rest, halves } = phases;
@@ -78,7 +77,7 @@ pub fn cos_sin<T: SimdReal, V: Vector<T>, const N: usize>(phases: Phases<V, N>) 
     (from_fn(|i| cos[i].negate_where_odd(halves[i])), from_fn(|i| sin[i].negate_where_odd(halves[i])))
 }
 
-/// The polynomial of these coefficients, the lowest first, at a group of x.
+/// Evaluates a polynomial, whose lowest coefficient comes first, at a group of x.
 #[inline(always)]
 pub fn polynomial<T: SimdReal, V: Vector<T>, const N: usize>(coefficients: &[f64], x: [V; N]) -> [V; N] {
     let mut sum = [V::splat(T::of(coefficients[coefficients.len() - 1])); N];
@@ -94,12 +93,12 @@ mod tests {
     use super::*;
     use crate::backend::cpu::simd::{Arith, Kernel, Level};
 
-    /// The largest error of cos and sin of 2 pi q.p.
+    /// Returns the largest error of cos and sin of 2 pi q.p.
     fn error<T: SimdReal, V: Vector<T>, const D: usize>(points: impl Iterator<Item = ([T; D], [T; D])>) -> f64 {
         let mut largest = 0f64;
         for (q, p) in points {
             let (cos, sin) = cos_sin(phases(q.map(V::splat), p.map(|p| [V::splat(p)])));
-            // The fractions of the f64 products, and the products' rounding errors.
+            // The fractions of the f64 products, and the rounding errors of the products.
             let turns: f64 = (0..D)
                 .map(|a| {
                     let (q, p) = (q[a].wide(), p[a].wide());
@@ -114,12 +113,12 @@ mod tests {
         largest
     }
 
-    /// Within half a turn either way.
+    /// Returns points with phases within half a turn.
     fn small<T: SimdReal>() -> impl Iterator<Item = ([T; 1], [T; 1])> {
         (-6000..=6000).map(|i| ([T::of(i as f64 / 12000.0)], [T::ONE]))
     }
 
-    /// Up to 100 turns, of numbers that fill their significands.
+    /// Returns points with phases of up to 100 turns, from numbers with full significands.
     fn large<T: SimdReal>() -> impl Iterator<Item = ([T; 3], [T; 3])> {
         let fill = |i: u32| T::of(f64::from(i.wrapping_mul(0x9e37_79b9)) / 4294967296.0 - 0.5);
         (0..20_000).map(move |i| {
@@ -128,13 +127,13 @@ mod tests {
         })
     }
 
-    struct Check;
-    impl Kernel for Check {
+    struct PhaseCheck;
+    impl Kernel for PhaseCheck {
         type Output = ();
         fn run<A: Arith>(self) {
             let errors = [error::<f32, A::F32, 1>(small()), error::<f64, A::F64, 1>(small())];
             assert!(errors[0] < 1.5e-7 && errors[1] < 5e-16, "{errors:?}");
-            // The phases themselves are rounded, too, as sums of up to a turn and a half.
+            // The phases are also rounded, as sums of up to a turn and a half.
             let errors = [error::<f32, A::F32, 3>(large()), error::<f64, A::F64, 3>(large())];
             assert!(errors[0] < 1.2e-6 && errors[1] < 2.5e-15, "{errors:?}");
         }
@@ -143,7 +142,7 @@ mod tests {
     #[test]
     fn waves_are_accurate_over_many_turns() {
         for level in Level::all() {
-            level.run(Check);
+            level.run(PhaseCheck);
         }
     }
 }

@@ -1,13 +1,12 @@
 //! Powers of two in vectors, for decay.
 
-use super::super::simd::Vector;
 use super::phase::polynomial;
-use crate::backend::cpu::simd::SimdReal;
+use crate::backend::cpu::simd::{SimdReal, Vector};
 use std::array::from_fn;
 
-// 2^x for |x| <= 1/2, the lowest coefficient first. They minimise the largest relative error (Remez's exchange in 50
-// digits), which is 2e-9 and 3e-18, and are then rounded to the precision. Their error is 1.6e-8 and 3.4e-17 as
-// rounded, below the rounding of the arithmetic (the tests bound the sum of both).
+// 2^x for |x| <= 1/2, the lowest coefficient first. The coefficients minimise the largest relative error (Remez
+// exchange in 50 digits), which is 2e-9 and 3e-18, and are then rounded to the precision. The rounded errors are 1.6e-8
+// and 3.4e-17, below the rounding of the arithmetic (the tests bound the sum of both).
 const F32: [f64; 7] = [
     1.0,
     0.6931471824645996,
@@ -17,7 +16,7 @@ const F32: [f64; 7] = [
     0.0013399930903688073,
     0.0001534581242594868,
 ];
-// The second is ln 2 as it was fitted.
+// The second coefficient is the fitted value of ln 2.
 #[allow(clippy::approx_constant)]
 const F64: [f64; 12] = [
     1.0,
@@ -34,22 +33,23 @@ const F64: [f64; 12] = [
     4.4352809446103363e-10,
 ];
 
-/// Exponents are brought into this range. The lowest power is near the smallest normal number, which is nothing beside
-/// rounding errors. Of the largest ones, sums remain finite.
+/// Range to which exponents are limited. The lowest power is near the smallest normal number, which is negligible
+/// compared with rounding errors. Sums of the largest powers remain finite.
 const EXPONENTS_F32: [f64; 2] = [-125.0, 100.0];
 const EXPONENTS_F64: [f64; 2] = [-1021.0, 900.0];
 
-/// 2^(q p) for a group of p. The product is rounded, which is an error of the power that grows with its exponent.
+/// Returns 2^(q p) for a group of p. The product is rounded, which causes an error of the power that grows with its
+/// exponent.
 #[inline(always)]
 pub fn powers_of_two<T: SimdReal, V: Vector<T>, const N: usize>(q: V, p: [V; N]) -> [V; N] {
     let ([low, high], coefficients): (_, &[f64]) =
         if T::EPSILON > f64::EPSILON { (EXPONENTS_F32, &F32) } else { (EXPONENTS_F64, &F64) };
     let (low, high) = (V::splat(T::of(low)), V::splat(T::of(high)));
-    // To add and subtract this rounds a number to whole ones.
-    let whole = V::splat(T::of(1.5 / T::EPSILON));
+    // Adding and subtracting this constant rounds a number to an integer.
+    let rounder = V::splat(T::of(1.5 / T::EPSILON));
     let exponent: [V; N] = from_fn(|i| q.mul(p[i]).max(low).min(high));
-    let shifted: [V; N] = from_fn(|i| exponent[i].add(whole));
-    let rest: [V; N] = from_fn(|i| exponent[i].sub(shifted[i].sub(whole)));
+    let shifted: [V; N] = from_fn(|i| exponent[i].add(rounder));
+    let rest: [V; N] = from_fn(|i| exponent[i].sub(shifted[i].sub(rounder)));
     let power = polynomial(coefficients, rest);
     from_fn(|i| power[i].times_power_of_two(shifted[i]))
 }
@@ -59,6 +59,7 @@ mod tests {
     use super::*;
     use crate::backend::cpu::simd::{Arith, Kernel, Level};
 
+    /// Returns 2^(q p), and checks that all lanes are equal.
     fn power<T: SimdReal, V: Vector<T>>(q: f64, p: f64) -> f64 {
         let [power] = powers_of_two(V::splat(T::of(q)), [V::splat(T::of(p))]);
         let mut lanes = [T::of(f64::NAN); 16];
@@ -68,11 +69,12 @@ mod tests {
         lanes[0].wide()
     }
 
-    /// The largest relative error of 2^(q p), over that of rounding q p once: |q p| ln 2 and 1, times epsilon.
+    /// Returns the largest relative error of 2^(q p), divided by that of rounding q p once: |q p| ln 2 and 1, times
+    /// epsilon.
     fn error<T: SimdReal, V: Vector<T>>(reach: f64) -> f64 {
         let mut largest = 0f64;
         for i in -20_000..=20_000 {
-            // A factor of few digits, so that the reference knows the product.
+            // The factor has few digits, so that the reference product is exact.
             let (q, p) = (T::of(reach * f64::from(i) / 20_000.0).wide(), if i % 2 == 0 { 1.0 } else { -0.625 });
             let want = (q * p).exp2();
             let unit = T::EPSILON * (1.0 + (q * p).abs() * std::f64::consts::LN_2);
@@ -81,11 +83,11 @@ mod tests {
         largest
     }
 
-    struct Check;
-    impl Kernel for Check {
+    struct PowerCheck;
+    impl Kernel for PowerCheck {
         type Output = ();
         fn run<A: Arith>(self) {
-            // The exponents of two of exp(-60) and exp(60), and beyond.
+            // The exponents of two of exp(-60) and exp(60), and larger ones.
             for reach in [0.5, 3.0, 95.0] {
                 let errors = [error::<f32, A::F32>(reach), error::<f64, A::F64>(reach)];
                 assert!(errors.iter().all(|e| *e < 1.5), "{errors:?} up to {reach}");
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn powers_are_accurate_and_never_overflow() {
         for level in Level::all() {
-            level.run(Check);
+            level.run(PowerCheck);
         }
     }
 }

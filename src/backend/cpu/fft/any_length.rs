@@ -1,12 +1,12 @@
 //! Transforms of lines of any length, a few lines at a time, in double precision. The grids of plans have lengths that
-//! are products of 2, 3, 5 and 7; images of files have any length.
+//! are products of 2, 3, 5 and 7; images in files may have any length.
 //!
 //! Other lengths are convolutions with a chirp (Bluestein, IEEE Trans. Audio Electroacoust. 18, 1970): with
 //! c(j) = exp(i pi j^2 / n), X(f) = conj(c(f)) sum over m of [x(m) conj(c(m))] c(f - m).
 //!
-//! Why not rustfft, which has all lengths too: it ends the process where memory runs out.
+//! rustfft, which supports all lengths too, is not used because it ends the process if memory is insufficient.
 
-use super::lanes::{LaneFft, Lines, Side, Transform, TABLES};
+use super::lanes::{LaneFft, LaneTransform, LineMapping, Lines, TABLES};
 use crate::backend::cpu::simd::Level;
 use crate::base::error::{try_collect, try_vec, Result};
 use crate::base::fft_size::{is_product_of_small_primes, next_fast_size};
@@ -18,16 +18,16 @@ use std::f64::consts::PI;
 pub struct LineFft {
     n: usize,
     lines: SmoothFft,
-    chirp: Option<Chirp>,
+    chirp: Option<BluesteinChirp>,
 }
 
-/// The chirp that lines of other lengths are convolved with.
-struct Chirp {
+/// The chirp of the convolution, for lengths with other prime factors.
+struct BluesteinChirp {
     /// c(j) for j < n.
     chirp: Vec<Complex<f64>>,
-    /// The transform of c(j) for |j| < n, which is even, over the length.
+    /// The transform of c(j) for |j| < n, which is even, divided by the length.
     spectrum: Vec<Complex<f64>>,
-    /// Lines of the convolution's length.
+    /// Buffer for lines of the convolution's length.
     work: Vec<Complex<f64>>,
 }
 
@@ -43,7 +43,7 @@ impl LineFft {
         }
         let length = next_fast_size(2 * n - 1);
         let mut lines = SmoothFft::new(level, length)?;
-        // j^2 modulo the period 2n: the angle stays exact for large j.
+        // j^2 modulo the period 2n keeps the angle exact for large j.
         let point = |j: usize| Complex::from_polar(1.0, PI * (j * j % (2 * n)) as f64 / n as f64);
         let chirp: Vec<Complex<f64>> = try_collect(n, TABLES, (0..n).map(point))?;
         let mut spectrum = try_vec(length, Complex::default(), TABLES)?;
@@ -53,34 +53,36 @@ impl LineFft {
         }
         lines.run(false, &mut spectrum);
         let work = try_vec(lines.lanes * length, Complex::default(), TABLES)?;
-        Ok(LineFft { n, lines, chirp: Some(Chirp { chirp, spectrum, work }) })
+        Ok(LineFft { n, lines, chirp: Some(BluesteinChirp { chirp, spectrum, work }) })
     }
 
-    /// The most lines of one call.
+    /// Returns the maximum number of lines per call.
     pub fn most_lines(&self) -> usize {
         self.lines.lanes
     }
 
-    /// Transforms up to [`LineFft::most_lines`] lines in place, one after the other in memory: sums with
-    /// exp(-2 pi i f m / n), or with the opposite sign for the inverse; neither is divided by n.
+    /// Transforms up to [`LineFft::most_lines`] lines in place, which are contiguous in memory: sums with exp(-2 pi i f
+    /// m / n), or with the opposite sign for the inverse. Neither is divided by n.
     pub fn run(&mut self, inverse: bool, lines: &mut [Complex<f64>]) {
         assert!(lines.len().is_multiple_of(self.n));
-        let Some(Chirp { chirp, spectrum, work }) = &mut self.chirp else { return self.lines.run(inverse, lines) };
-        let turned = |c: Complex<f64>| if inverse { c } else { c.conj() };
+        let Some(BluesteinChirp { chirp, spectrum, work }) = &mut self.chirp else {
+            return self.lines.run(inverse, lines);
+        };
+        let conj_if_forward = |c: Complex<f64>| if inverse { c } else { c.conj() };
         let work = &mut work[..lines.len() / self.n * spectrum.len()];
         work.fill(Complex::default());
         for (work, line) in work.chunks_exact_mut(spectrum.len()).zip(lines.chunks_exact(self.n)) {
-            work.iter_mut().zip(line).zip(&*chirp).for_each(|((w, z), c)| *w = z * turned(*c));
+            work.iter_mut().zip(line).zip(&*chirp).for_each(|((w, z), c)| *w = z * conj_if_forward(*c));
         }
         self.lines.run(inverse, work);
-        // An even sequence of conjugates has the conjugate spectrum in the inverse transform.
-        let turned_back = |s: Complex<f64>| if inverse { s.conj() } else { s };
+        // The conjugate of an even sequence has the conjugate spectrum in the inverse transform.
+        let conj_if_inverse = |s: Complex<f64>| if inverse { s.conj() } else { s };
         for work in work.chunks_exact_mut(spectrum.len()) {
-            work.iter_mut().zip(&*spectrum).for_each(|(w, s)| *w *= turned_back(*s));
+            work.iter_mut().zip(&*spectrum).for_each(|(w, s)| *w *= conj_if_inverse(*s));
         }
         self.lines.run(!inverse, work);
         for (work, line) in work.chunks_exact(spectrum.len()).zip(lines.chunks_exact_mut(self.n)) {
-            line.iter_mut().zip(work).zip(&*chirp).for_each(|((z, w), c)| *z = w * turned(*c));
+            line.iter_mut().zip(work).zip(&*chirp).for_each(|((z, w), c)| *z = w * conj_if_forward(*c));
         }
     }
 }
@@ -90,7 +92,7 @@ struct SmoothFft {
     level: Level,
     lanes: usize,
     fft: LaneFft<f64>,
-    whole: Side<f64>,
+    full: LineMapping<f64>,
     buffer: Aligned<f64>,
 }
 
@@ -99,17 +101,17 @@ impl SmoothFft {
         let lanes = level.lanes::<f64>();
         let fft = LaneFft::new(n)?;
         let buffer = Aligned::zeros(fft.buffer_len(lanes), "lines of the FFT")?;
-        Ok(SmoothFft { level, lanes, whole: fft.whole()?, fft, buffer })
+        Ok(SmoothFft { level, lanes, full: fft.full_mapping()?, fft, buffer })
     }
 
     fn run(&mut self, inverse: bool, lines: &mut [Complex<f64>]) {
-        let n = self.whole.positions().len();
+        let n = self.full.positions().len();
         let count = lines.len() / n;
         assert!(count <= self.lanes && lines.len() == count * n);
         let at = Lines { address: lines.as_mut_ptr(), along: 1, across: n, count };
-        let (from, to) = ((at, &self.whole), (at, &self.whole));
-        let transform = Transform { fft: &self.fft, inverse, from, to, buffer: &mut self.buffer };
-        // SAFETY: the lines lie inside the slice, mutably borrowed here; all are loaded before one is stored.
+        let (from, to) = ((at, &self.full), (at, &self.full));
+        let transform = LaneTransform { fft: &self.fft, inverse, from, to, buffer: &mut self.buffer };
+        // SAFETY: the lines are inside the slice, which is mutably borrowed here; all are loaded before one is stored.
         unsafe { self.level.run(transform.kernel()) };
     }
 }

@@ -1,19 +1,19 @@
-//! One-dimensional FFTs of many lines at once: every lane of a vector holds another line. (rustfft transforms one line
-//! at a time, see mod.rs.)
+//! One-dimensional FFTs of many lines at once: each lane of a vector holds a different line. (rustfft transforms one
+//! line at a time, see mod.rs.)
 //!
 //! A buffer holds, for each of the n points of a line, a vector of real and a vector of imaginary parts. Lines are
-//! loaded in the order of decimation in time (so no point moves twice), transformed in place in stages of radix 2 to 8,
-//! and stored in natural order. Zero points are not read, and cropped points are not written: a [`Side`] says which
-//! points a line in memory has. Lines may be neighbouring columns of an array or rows of it; rows are transposed in
-//! registers.
+//! loaded in the order of decimation in time (so that no point moves twice), transformed in place in stages of radix 2
+//! to 8, and stored in natural order.
+//!
+//! Zero points are not read, and cropped points are not written: a [`LineMapping`] lists the points that a line in
+//! memory contains. Lines may be adjacent columns or rows of an array; rows are transposed in registers.
 
-use crate::backend::cpu::simd::SimdReal;
-use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, Vector, MOST_LANES};
+use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, SimdReal, Vector, MAX_LANES};
 use crate::base::error::{try_collect, try_vec, Result};
 use num_complex::Complex;
 use std::f64::consts::{FRAC_1_SQRT_2, TAU};
 
-/// For the message when there is no memory.
+/// Name of the allocations in an error.
 pub const TABLES: &str = "the tables of an FFT";
 
 /// The largest radix.
@@ -23,58 +23,60 @@ const MAX_RADIX: usize = 8;
 pub struct LaneFft<T> {
     n: usize,
     stages: Vec<Stage<T>>,
-    /// The place in the buffer of each point of the input.
+    /// Position in the buffer of each input point.
     position: Vec<u32>,
 }
 
+/// A stage of the transform.
 struct Stage<T> {
     radix: usize,
-    /// Length of the transforms of the stages before.
+    /// Length of the transforms of the previous stages.
     len: usize,
     /// exp(-i 2 pi j q / (len radix)) for j below len and q from 1 to radix - 1.
     twiddles: Vec<Complex<T>>,
-    /// cos and sin of 2 pi k / radix, for the odd radices.
+    /// cos and sin of 2 pi k / radix, for odd radices.
     roots: Vec<Complex<T>>,
 }
 
-/// The points of a line that memory has.
-pub struct Side<T> {
-    /// The point that each element is.
+/// The points of a line that an array in memory contains.
+pub struct LineMapping<T> {
+    /// Point of each element.
     point: Vec<u32>,
-    /// Its place in the buffer, when the line is loaded.
+    /// Position of each element in the buffer after loading.
     position: Vec<u32>,
-    /// The places of points that memory does not have: zeros.
+    /// Positions of points that are not in memory, and therefore zero.
     empty: Vec<u32>,
-    /// The factor of each element.
+    /// Factor of each element.
     factor: Vec<T>,
 }
 
-impl<T> Side<T> {
-    /// Elements of a line in memory.
+impl<T> LineMapping<T> {
+    /// Returns the number of elements of a line in memory.
     fn len(&self) -> usize {
         self.point.len()
     }
 
-    /// The place in the buffer of each element, when the line is loaded.
+    /// Returns the position of each element in the buffer after loading.
     pub fn positions(&self) -> &[u32] {
         &self.position
     }
 
-    /// The places of points that memory does not have, to be zero.
+    /// Returns the positions of points that are not in memory and must be zero.
     pub fn empty(&self) -> &[u32] {
         &self.empty
     }
 }
 
-/// Lines in memory, at most as many as a vector has lanes.
+/// Lines in memory, at most one per lane.
 #[derive(Clone, Copy)]
 pub struct Lines<T> {
-    /// The first element of the first line.
+    /// Address of the first element of the first line.
     pub address: *mut Complex<T>,
-    /// Strides from an element of a line to the next, and from a line to the next. One of the two is 1.
+    /// Stride between the elements of a line. One of the two strides is 1.
     pub along: usize,
+    /// Stride between lines.
     pub across: usize,
-    /// Lines, at most as many as lanes.
+    /// Number of lines, at most the number of lanes.
     pub count: usize,
 }
 
@@ -91,7 +93,7 @@ impl<T: SimdReal> LaneFft<T> {
         }
         assert!(rest.is_power_of_two(), "{n} is not a product of 2, 3, 5 and 7");
         while rest > 1 {
-            // Eights as far as possible, then fours or a two.
+            // Radix 8 is used as often as possible, then radix 4 or 2.
             let radix = match rest {
                 2 | 4 | 8 => rest,
                 16 => 4,
@@ -101,8 +103,8 @@ impl<T: SimdReal> LaneFft<T> {
             rest /= radix;
         }
         let mut position = try_vec(n, 0u32, TABLES)?;
-        for (place, input) in order(&radices)?.into_iter().enumerate() {
-            position[input] = place as u32;
+        for (offset, input) in decimated_order(&radices)?.into_iter().enumerate() {
+            position[input] = offset as u32;
         }
         let root = |k: usize, n: usize| {
             let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
@@ -122,31 +124,32 @@ impl<T: SimdReal> LaneFft<T> {
         Ok(LaneFft { n, stages, position })
     }
 
-    /// Reals that a buffer has.
+    /// Returns the length of a buffer in reals.
     pub fn buffer_len(&self, lanes: usize) -> usize {
         2 * lanes * self.n
     }
 
-    /// A line in memory whose elements are these `points`, multiplied by `factor` on their way in and out.
-    pub fn side(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Result<Side<T>> {
+    /// Describes a line in memory whose elements are these `points`, multiplied by `factor` when they are loaded or
+    /// stored.
+    pub fn mapping(&self, points: impl Iterator<Item = usize>, factor: Vec<T>) -> Result<LineMapping<T>> {
         let point = try_collect(factor.len(), TABLES, points.map(|p| p as u32))?;
         assert!(point.len() == factor.len() && point.iter().all(|&p| (p as usize) < self.n));
         let position = try_collect(point.len(), TABLES, point.iter().map(|&p| self.position[p as usize]))?;
         let mut present = try_vec(self.n, false, TABLES)?;
         position.iter().for_each(|&p| present[p as usize] = true);
         let empty = (0..self.n).filter(|&p| !present[p]).map(|p| p as u32);
-        Ok(Side { empty: try_collect(self.n - point.len(), TABLES, empty)?, point, position, factor })
+        Ok(LineMapping { empty: try_collect(self.n - point.len(), TABLES, empty)?, point, position, factor })
     }
 
-    /// A line in memory that has all points.
-    pub fn whole(&self) -> Result<Side<T>> {
-        self.side(0..self.n, try_vec(self.n, T::ONE, TABLES)?)
+    /// Describes a line in memory that contains all points.
+    pub fn full_mapping(&self) -> Result<LineMapping<T>> {
+        self.mapping(0..self.n, try_vec(self.n, T::ONE, TABLES)?)
     }
 
-    /// The stages, on a loaded buffer.
+    /// Runs the stages on a loaded buffer.
     ///
     /// # Safety
-    /// `buffer` must hold `buffer_len` reals of this level's lanes.
+    /// `buffer` must hold `buffer_len` reals for this level's lanes.
     #[inline(always)]
     pub unsafe fn run<A: Arith>(&self, buffer: *mut T) {
         for stage in &self.stages {
@@ -166,17 +169,19 @@ impl<T: SimdReal> LaneFft<T> {
     }
 }
 
-/// The input that each place of the buffer holds, so that stages of these radices, run in this order, leave their
-/// results in natural order.
-fn order(radices: &[usize]) -> Result<Vec<usize>> {
-    let Some((&last, before)) = radices.split_last() else { return try_vec(1, 0, TABLES) };
-    let inner = order(before)?;
+/// Returns the input point of each buffer position, so that stages of these radices leave their results in natural
+/// order.
+fn decimated_order(radices: &[usize]) -> Result<Vec<usize>> {
+    let Some((&last, earlier)) = radices.split_last() else { return try_vec(1, 0, TABLES) };
+    let inner = decimated_order(earlier)?;
     try_collect(last * inner.len(), TABLES, (0..last).flat_map(|q| inner.iter().map(move |i| q + last * i)))
 }
 
-/// A complex vector.
-type Pair<V> = (V, V);
+/// A complex vector: real and imaginary parts.
+type ComplexVector<V> = (V, V);
 
+/// Runs one stage of radix `R`.
+///
 /// # Safety
 /// See [`LaneFft::run`].
 #[inline(always)]
@@ -212,58 +217,62 @@ unsafe fn run_stage<T: SimdReal, A: Arith, const R: usize>(stage: &Stage<T>, n: 
     }
 }
 
+/// Returns x w.
 #[inline(always)]
-fn multiply<T, V: Vector<T>>(x: Pair<V>, w: Pair<V>) -> Pair<V> {
+fn multiply<T, V: Vector<T>>(x: ComplexVector<V>, w: ComplexVector<V>) -> ComplexVector<V> {
     (x.1.fnma(w.1, x.0.mul(w.0)), x.1.fma(w.0, x.0.mul(w.1)))
 }
 
 #[inline(always)]
-fn add<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+fn add<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> ComplexVector<V> {
     (a.0.add(b.0), a.1.add(b.1))
 }
 
 #[inline(always)]
-fn subtract<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> Pair<V> {
+fn subtract<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> ComplexVector<V> {
     (a.0.sub(b.0), a.1.sub(b.1))
 }
 
-/// a - i b and a + i b.
+/// Returns a - i b and a + i b.
 #[inline(always)]
-fn add_turned<T, V: Vector<T>>(a: Pair<V>, b: Pair<V>) -> (Pair<V>, Pair<V>) {
+fn add_i_times<T, V: Vector<T>>(a: ComplexVector<V>, b: ComplexVector<V>) -> (ComplexVector<V>, ComplexVector<V>) {
     ((a.0.add(b.1), a.1.sub(b.0)), (a.0.sub(b.1), a.1.add(b.0)))
 }
 
-/// y(k) = sum_q x(q) exp(-i 2 pi k q / R).
+/// Returns y(k) = sum_q x(q) exp(-i 2 pi k q / R).
 #[inline(always)]
-fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: &[Pair<V>; MAX_RADIX]) -> [Pair<V>; R] {
+fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(
+    x: [ComplexVector<V>; R],
+    roots: &[ComplexVector<V>; MAX_RADIX],
+) -> [ComplexVector<V>; R] {
     let mut y = x;
     match R {
         2 => {
             y[0] = add(x[0], x[1]);
             y[1] = subtract(x[0], x[1]);
         }
-        4 => y.copy_from_slice(&four([x[0], x[1], x[2], x[3]])),
+        4 => y.copy_from_slice(&butterfly_4([x[0], x[1], x[2], x[3]])),
         8 => {
-            let even = four([x[0], x[2], x[4], x[6]]);
-            let odd = four([x[1], x[3], x[5], x[7]]);
+            let even = butterfly_4([x[0], x[2], x[4], x[6]]);
+            let odd = butterfly_4([x[1], x[3], x[5], x[7]]);
             let half = V::splat(T::of(FRAC_1_SQRT_2));
             let (o1, o3) = (odd[1], odd[3]);
-            let turned = [
+            let rotated = [
                 odd[0],
                 (o1.0.add(o1.1).mul(half), o1.1.sub(o1.0).mul(half)),
                 odd[2],
                 (o3.1.sub(o3.0).mul(half), o3.0.add(o3.1).mul(half)),
             ];
-            y[0] = add(even[0], turned[0]);
-            y[4] = subtract(even[0], turned[0]);
-            y[1] = add(even[1], turned[1]);
-            y[5] = subtract(even[1], turned[1]);
-            (y[2], y[6]) = add_turned(even[2], turned[2]);
-            // The factor is exp(-i 6 pi / 8) = -(1 + i) / sqrt 2: real and imaginary parts differ in sign.
-            y[3] = (even[3].0.add(turned[3].0), even[3].1.sub(turned[3].1));
-            y[7] = (even[3].0.sub(turned[3].0), even[3].1.add(turned[3].1));
+            y[0] = add(even[0], rotated[0]);
+            y[4] = subtract(even[0], rotated[0]);
+            y[1] = add(even[1], rotated[1]);
+            y[5] = subtract(even[1], rotated[1]);
+            (y[2], y[6]) = add_i_times(even[2], rotated[2]);
+            // The factor is exp(-i 6 pi / 8) = -(1 + i) / sqrt 2, so real and imaginary parts differ in sign.
+            y[3] = (even[3].0.add(rotated[3].0), even[3].1.sub(rotated[3].1));
+            y[7] = (even[3].0.sub(rotated[3].0), even[3].1.add(rotated[3].1));
         }
-        // An odd radix: sums and differences of the inputs q and R - q.
+        // An odd radix uses sums and differences of the inputs q and R - q.
         _ => {
             let half = R / 2;
             let mut sums = [x[0]; MAX_RADIX];
@@ -284,24 +293,26 @@ fn butterfly<T: SimdReal, V: Vector<T>, const R: usize>(x: [Pair<V>; R], roots: 
                         b = (differences[q].0.fma(sin, b.0), differences[q].1.fma(sin, b.1));
                     }
                 }
-                (y[k], y[R - k]) = add_turned(a, b);
+                (y[k], y[R - k]) = add_i_times(a, b);
             }
         }
     }
     y
 }
 
+/// Returns the transform of four points.
 #[inline(always)]
-fn four<T, V: Vector<T>>(x: [Pair<V>; 4]) -> [Pair<V>; 4] {
+fn butterfly_4<T, V: Vector<T>>(x: [ComplexVector<V>; 4]) -> [ComplexVector<V>; 4] {
     let (a, b) = (add(x[0], x[2]), subtract(x[0], x[2]));
     let (c, d) = (add(x[1], x[3]), subtract(x[1], x[3]));
-    let (y1, y3) = add_turned(b, d);
+    let (y1, y3) = add_i_times(b, d);
     [add(a, c), y1, subtract(a, c), y3]
 }
 
-/// The places of real and imaginary parts in a cell of the buffer: exchanged for the transform with exp(+i ...).
+/// Returns the offsets of real and imaginary parts in a cell of the buffer. They are exchanged for the transform with
+/// exp(+i ...).
 #[inline(always)]
-fn parts(inverse: bool, lanes: usize) -> (usize, usize) {
+fn part_offsets(inverse: bool, lanes: usize) -> (usize, usize) {
     if inverse {
         (lanes, 0)
     } else {
@@ -309,31 +320,33 @@ fn parts(inverse: bool, lanes: usize) -> (usize, usize) {
     }
 }
 
-/// Loads lines into a buffer, points in the order of decimation in time; exchanged for the inverse.
+/// Loads lines into a buffer, with points in the order of decimation in time; exchanges real and imaginary parts for
+/// the inverse.
 ///
 /// # Safety
-/// `lines` must be readable, `side.len()` elements each, `buffer` writable, [`LaneFft::buffer_len`] reals.
+/// `lines` must be readable, with `mapping.len()` elements each. `buffer` must be writable, with
+/// [`LaneFft::buffer_len`] reals.
 #[inline(always)]
-pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *mut T) {
+pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, mapping: &LineMapping<T>, inverse: bool, buffer: *mut T) {
     let lanes = T::V::<A>::LANES;
-    let (re_at, im_at) = parts(inverse, lanes);
+    let (re_at, im_at) = part_offsets(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
-    // SAFETY: positions are below n, elements below the side's length, lines below `count`.
+    // SAFETY: positions are below n, elements below the mapping's length, and lines below `count`.
     unsafe {
-        for &place in &side.empty {
-            let cell = buffer.add(place as usize * 2 * lanes);
+        for &offset in &mapping.empty {
+            let cell = buffer.add(offset as usize * 2 * lanes);
             zero.store(cell);
             zero.store(cell.add(lanes));
         }
-        let elements = side.position.iter().zip(&side.factor).enumerate();
+        let elements = mapping.position.iter().zip(&mapping.factor).enumerate();
         if lines.count == lanes && lines.across == 1 {
-            for (i, (&place, &factor)) in elements {
+            for (i, (&offset, &factor)) in elements {
                 let p: *const T = lines.address.add(i * lines.along).cast();
-                // The columns to the right come next, each row on another page.
+                // The columns to the right are processed next, each row on a different page.
                 prefetch(p.wrapping_add(2 * lanes));
                 prefetch(p.wrapping_add(3 * lanes));
                 let (re, im) = T::V::<A>::load(p).unzip(T::V::<A>::load(p.add(lanes)));
-                let (cell, factor) = (buffer.add(place as usize * 2 * lanes), T::V::<A>::splat(factor));
+                let (cell, factor) = (buffer.add(offset as usize * 2 * lanes), T::V::<A>::splat(factor));
                 re.mul(factor).store(cell.add(re_at));
                 im.mul(factor).store(cell.add(im_at));
             }
@@ -341,9 +354,9 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inver
         }
         let mut first = 0;
         if lines.count == lanes && lines.along == 1 {
-            while first + lanes <= side.len() {
-                let factor = T::V::<A>::load(side.factor.as_ptr().add(first));
-                let (mut re, mut im) = ([zero; MOST_LANES], [zero; MOST_LANES]);
+            while first + lanes <= mapping.len() {
+                let factor = T::V::<A>::load(mapping.factor.as_ptr().add(first));
+                let (mut re, mut im) = ([zero; MAX_LANES], [zero; MAX_LANES]);
                 for line in 0..lanes {
                     let p: *const T = lines.address.add(line * lines.across + first).cast();
                     let (r, i) = T::V::<A>::load(p).unzip(T::V::<A>::load(p.add(lanes)));
@@ -352,16 +365,16 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inver
                 transpose::<T, _>(&mut re);
                 transpose::<T, _>(&mut im);
                 for i in 0..lanes {
-                    let cell = buffer.add(*side.position.get_unchecked(first + i) as usize * 2 * lanes);
+                    let cell = buffer.add(*mapping.position.get_unchecked(first + i) as usize * 2 * lanes);
                     re[i].store(cell.add(re_at));
                     im[i].store(cell.add(im_at));
                 }
                 first += lanes;
             }
         }
-        // Elements that do not fill vectors go one by one; lanes without a line are zero.
-        for (i, (&place, &factor)) in elements.skip(first) {
-            let cell = buffer.add(place as usize * 2 * lanes);
+        // Elements that do not fill vectors are loaded one by one; lanes without a line are zero.
+        for (i, (&offset, &factor)) in elements.skip(first) {
+            let cell = buffer.add(offset as usize * 2 * lanes);
             for line in 0..lanes {
                 let value = match line < lines.count {
                     true => *lines.address.add(i * lines.along + line * lines.across) * factor,
@@ -377,15 +390,15 @@ pub unsafe fn load<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inver
 /// Stores a transformed buffer to lines.
 ///
 /// # Safety
-/// `lines` must be writable, `side.len()` elements each, by this thread alone; `buffer` readable.
+/// `lines` must be writable by this thread only, with `mapping.len()` elements each. `buffer` must be readable.
 #[inline(always)]
-pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inverse: bool, buffer: *const T) {
+pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, mapping: &LineMapping<T>, inverse: bool, buffer: *const T) {
     let lanes = T::V::<A>::LANES;
-    let (re_at, im_at) = parts(inverse, lanes);
+    let (re_at, im_at) = part_offsets(inverse, lanes);
     let zero = T::V::<A>::splat(T::ZERO);
-    // SAFETY: points are below n, elements below the side's length, lines below `count`.
+    // SAFETY: points are below n, elements below the mapping's length, and lines below `count`.
     unsafe {
-        let elements = side.point.iter().zip(&side.factor).enumerate();
+        let elements = mapping.point.iter().zip(&mapping.factor).enumerate();
         if lines.count == lanes && lines.across == 1 {
             for (i, (&point, &factor)) in elements {
                 let (cell, factor) = (buffer.add(point as usize * 2 * lanes), T::V::<A>::splat(factor));
@@ -400,11 +413,11 @@ pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inve
         }
         let mut first = 0;
         if lines.count == lanes && lines.along == 1 {
-            while first + lanes <= side.len() {
-                let factor = T::V::<A>::load(side.factor.as_ptr().add(first));
-                let (mut re, mut im) = ([zero; MOST_LANES], [zero; MOST_LANES]);
+            while first + lanes <= mapping.len() {
+                let factor = T::V::<A>::load(mapping.factor.as_ptr().add(first));
+                let (mut re, mut im) = ([zero; MAX_LANES], [zero; MAX_LANES]);
                 for i in 0..lanes {
-                    let cell = buffer.add(*side.point.get_unchecked(first + i) as usize * 2 * lanes);
+                    let cell = buffer.add(*mapping.point.get_unchecked(first + i) as usize * 2 * lanes);
                     re[i] = T::V::<A>::load(cell.add(re_at));
                     im[i] = T::V::<A>::load(cell.add(im_at));
                 }
@@ -429,30 +442,30 @@ pub unsafe fn store<T: SimdReal, A: Arith>(lines: Lines<T>, side: &Side<T>, inve
     }
 }
 
-/// Loads lines, transforms them, stores them.
-pub struct Transform<'a, T> {
+/// A transform of lines from memory to memory.
+pub struct LaneTransform<'a, T> {
     pub fft: &'a LaneFft<T>,
     pub inverse: bool,
-    pub from: (Lines<T>, &'a Side<T>),
-    pub to: (Lines<T>, &'a Side<T>),
+    pub from: (Lines<T>, &'a LineMapping<T>),
+    pub to: (Lines<T>, &'a LineMapping<T>),
     pub buffer: &'a mut [T],
 }
 
-impl<'a, T: SimdReal> Transform<'a, T> {
-    /// As a kernel.
+impl<'a, T: SimdReal> LaneTransform<'a, T> {
+    /// Returns the transform as a kernel.
     ///
     /// # Safety
-    /// `from` must be readable and `to` writable as [`load`] and [`store`] say, by this thread alone.
+    /// `from` must be readable and `to` writable by this thread only, as [`load`] and [`store`] require.
     pub unsafe fn kernel(self) -> impl Kernel<Output = ()> + use<'a, T> {
-        struct Run<'a, T>(Transform<'a, T>);
-        impl<T: SimdReal> Kernel for Run<'_, T> {
+        struct TransformKernel<'a, T>(LaneTransform<'a, T>);
+        impl<T: SimdReal> Kernel for TransformKernel<'_, T> {
             type Output = ();
             #[inline(always)]
             fn run<A: Arith>(self) {
                 let t = self.0;
                 assert!(t.buffer.len() >= t.fft.buffer_len(T::V::<A>::LANES));
                 let buffer = t.buffer.as_mut_ptr();
-                // SAFETY: the buffer is long enough, as asserted; `kernel`'s caller promises the lines.
+                // SAFETY: the buffer is long enough, as asserted; the caller of `kernel` promises the lines.
                 unsafe {
                     load::<T, A>(t.from.0, t.from.1, t.inverse, buffer);
                     t.fft.run::<A>(buffer);
@@ -460,7 +473,7 @@ impl<'a, T: SimdReal> Transform<'a, T> {
                 }
             }
         }
-        Run(self)
+        TransformKernel(self)
     }
 }
 
@@ -470,7 +483,7 @@ mod tests {
     use crate::backend::cpu::simd::Level;
     use rustfft::{FftDirection, FftPlanner};
 
-    /// Lines that are rows or columns of an array, as many as `count`, transformed by every level and by rustfft.
+    /// Compares transforms of `count` rows or columns of an array, at every level, with rustfft.
     fn check<T: SimdReal + rustfft::FftNum>(n: usize, points: std::ops::Range<usize>, count: usize, inverse: bool) {
         let fft = LaneFft::<T>::new(n).unwrap();
         let mut state = 1u64;
@@ -479,40 +492,41 @@ mod tests {
             T::of((state >> 40) as f64 / (1u64 << 24) as f64 - 0.5)
         };
         let factor: Vec<T> = points.clone().map(|_| random()).collect();
-        let side = fft.side(points.clone(), factor.clone()).unwrap();
-        let whole = fft.whole().unwrap();
+        let mapping = fft.mapping(points.clone(), factor.clone()).unwrap();
+        let full = fft.full_mapping().unwrap();
         let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
         let reference = FftPlanner::<T>::new().plan_fft(n, direction);
         for level in Level::all() {
             let lanes = level.lanes::<T>();
             let count = count.min(lanes);
             let mut buffer = vec![T::of(f64::NAN); fft.buffer_len(lanes)];
-            // Rows to columns and columns to rows, with some of the points on one side and all on the other.
+            // Rows to columns and columns to rows, with some of the points on one end and all on the other.
             for (from_rows, pruned_input) in [(true, true), (false, true), (true, false), (false, false)] {
-                let (from_side, to_side) = if pruned_input { (&side, &whole) } else { (&whole, &side) };
+                let (from_mapping, to_mapping) = if pruned_input { (&mapping, &full) } else { (&full, &mapping) };
                 let mut input: Vec<Complex<T>> =
-                    (0..count * from_side.len()).map(|_| Complex::new(random(), random())).collect();
-                let mut output = vec![Complex::new(T::of(f64::NAN), T::ZERO); count * to_side.len()];
+                    (0..count * from_mapping.len()).map(|_| Complex::new(random(), random())).collect();
+                let mut output = vec![Complex::new(T::of(f64::NAN), T::ZERO); count * to_mapping.len()];
                 let lines = |array: &mut [Complex<T>], len: usize, rows: bool| Lines {
                     address: array.as_mut_ptr(),
                     along: if rows { 1 } else { count },
                     across: if rows { len } else { 1 },
                     count,
                 };
-                let from = (lines(&mut input, from_side.len(), from_rows), from_side);
-                let to = (lines(&mut output, to_side.len(), !from_rows), to_side);
-                // SAFETY: the arrays have `count` lines of their sides' lengths.
-                unsafe { level.run(Transform { fft: &fft, inverse, from, to, buffer: &mut buffer }.kernel()) };
+                let from = (lines(&mut input, from_mapping.len(), from_rows), from_mapping);
+                let to = (lines(&mut output, to_mapping.len(), !from_rows), to_mapping);
+                // SAFETY: the arrays have `count` lines of their mappings' lengths.
+                unsafe { level.run(LaneTransform { fft: &fft, inverse, from, to, buffer: &mut buffer }.kernel()) };
                 for line in 0..count {
                     let at = |len: usize, i: usize, rows: bool| if rows { line * len + i } else { i * count + line };
                     let mut expected = vec![Complex::default(); n];
-                    for (i, point) in from_side.point.iter().enumerate() {
-                        expected[*point as usize] = input[at(from_side.len(), i, from_rows)] * from_side.factor[i];
+                    for (i, point) in from_mapping.point.iter().enumerate() {
+                        expected[*point as usize] =
+                            input[at(from_mapping.len(), i, from_rows)] * from_mapping.factor[i];
                     }
                     reference.process(&mut expected);
-                    for (i, point) in to_side.point.iter().enumerate() {
-                        let got = output[at(to_side.len(), i, !from_rows)];
-                        let want = expected[*point as usize] * to_side.factor[i];
+                    for (i, point) in to_mapping.point.iter().enumerate() {
+                        let got = output[at(to_mapping.len(), i, !from_rows)];
+                        let want = expected[*point as usize] * to_mapping.factor[i];
                         let error = (got - want).norm_sqr().wide().sqrt();
                         assert!(error < 4.0 * T::EPSILON * n as f64, "{n} {} line {line}: {got} {want}", level.name());
                     }

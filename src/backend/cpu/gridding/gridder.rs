@@ -1,14 +1,14 @@
-//! The samples of a plan, sorted for one grid and window, and the memory that threads grid with.
+//! The samples of a plan, sorted for one grid and window, and the buffers of the threads.
 
-use super::schedule::{Progress, Schedule};
+use super::schedule::{MergeProgress, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps};
-use super::tiling::{Layout, Tiling};
+use super::tiling::{Tiling, WindowLayout};
 use crate::backend::cpu::simd::{Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{bail, Result};
-use crate::base::memory::{Aligned, Room};
+use crate::base::memory::{Aligned, AlignedArena};
 use crate::base::sizes::{product, sum};
 use num_complex::Complex;
 use std::sync::Arc;
@@ -18,25 +18,26 @@ pub struct Gridder<T> {
     pub(super) level: Level,
     pub(super) tiling: Tiling,
     pub(super) samples: SortedSamples<T>,
-    /// Arrays that come at once, at most.
+    /// Maximum number of arrays per call.
     arrays: usize,
     polynomials: Polynomials<T>,
-    memory: Arc<Memory<T>>,
-    progress: Pool<Progress>,
+    buffers: Arc<GriddingBuffers<T>>,
+    progress: Pool<MergeProgress>,
 }
 
-/// What threads grid with: of one grid and window, for any samples whose batches are no longer.
-struct Memory<T> {
-    sizes: Sizes,
-    pool: Pool<Work<T>>,
+/// The buffers of all threads for one grid and window, for any samples whose batches are no longer.
+struct GriddingBuffers<T> {
+    sizes: BufferLengths,
+    pool: Pool<ThreadBuffers<T>>,
 }
 
-/// Memory of one thread.
-pub struct Work<T> {
-    /// Tile buffers, one for each array of a batch.
+/// The buffers of one thread.
+pub struct ThreadBuffers<T> {
+    /// Tile buffers, one for each array of a call.
     pub cells: Aligned<Complex<T>>,
-    /// Where many samples share a place, for each array: what rounding took from `cells`, and the sums of a block.
-    pub lost: Aligned<Complex<T>>,
+    /// Accumulated rounding errors of `cells`, for each array. Used if many samples share a position.
+    pub compensation: Aligned<Complex<T>>,
+    /// Sums of a block, for each array.
     pub blocks: Aligned<Complex<T>>,
     /// The taps of a chunk of samples.
     pub taps: Aligned<T>,
@@ -44,64 +45,64 @@ pub struct Work<T> {
     pub values: Aligned<Complex<T>>,
 }
 
-/// Elements of each of its arrays.
+/// Lengths of the buffers of one thread, in elements.
 #[derive(Clone, Copy)]
-struct Sizes {
+struct BufferLengths {
     cells: usize,
     blocks: usize,
     taps: usize,
     values: usize,
 }
 
-impl Sizes {
-    /// For batches of so many samples.
-    fn new(tiling: &Tiling, batch: usize, arrays: usize) -> Sizes {
-        let of_arrays = |len| product(&[arrays, len]);
-        Sizes {
-            cells: of_arrays(buffer_len(tiling)),
-            blocks: of_arrays(block_len(tiling)),
+impl BufferLengths {
+    /// Computes the lengths for batches of `batch` samples.
+    fn new(tiling: &Tiling, batch: usize, arrays: usize) -> BufferLengths {
+        let per_array = |len| product(&[arrays, len]);
+        BufferLengths {
+            cells: per_array(buffer_len(tiling)),
+            blocks: per_array(block_len(tiling)),
             taps: taps_len(tiling),
-            values: of_arrays(batch),
+            values: per_array(batch),
         }
     }
 
-    /// Bytes for one thread.
+    /// Returns the bytes of one thread.
     fn bytes<T>(&self) -> usize {
-        let [cells, blocks, values] = [self.cells, self.blocks, self.values].map(Room::bytes::<Complex<T>>);
-        sum(&[cells, cells, blocks, Room::bytes::<T>(self.taps), values])
+        let [cells, blocks, values] = [self.cells, self.blocks, self.values].map(AlignedArena::bytes::<Complex<T>>);
+        sum(&[cells, cells, blocks, AlignedArena::bytes::<T>(self.taps), values])
     }
 }
 
-impl<T: SimdReal> Work<T> {
-    fn new(room: &mut Room, sizes: &Sizes) -> Self {
-        // Taps are followed by zeros that nobody writes.
-        let mut taps = room.array(sizes.taps);
+impl<T: SimdReal> ThreadBuffers<T> {
+    fn new(arena: &mut AlignedArena, sizes: &BufferLengths) -> Self {
+        // The taps are followed by zeros that are never overwritten.
+        let mut taps = arena.array(sizes.taps);
         taps.fill(T::ZERO);
-        Work {
-            cells: room.array(sizes.cells),
-            lost: room.array(sizes.cells),
-            blocks: room.array(sizes.blocks),
+        ThreadBuffers {
+            cells: arena.array(sizes.cells),
+            compensation: arena.array(sizes.cells),
+            blocks: arena.array(sizes.blocks),
             taps,
-            values: room.array(sizes.values),
+            values: arena.array(sizes.values),
         }
     }
 }
 
-impl<T: SimdReal> Memory<T> {
-    fn new(threads: usize, sizes: Sizes) -> Result<Self> {
-        let mut room = Self::room(threads, &sizes)?;
-        let pool = Pool::filled(threads, || Ok(Work::new(&mut room, &sizes)))?;
-        Ok(Memory { sizes, pool })
+impl<T: SimdReal> GriddingBuffers<T> {
+    fn new(threads: usize, sizes: BufferLengths) -> Result<Self> {
+        let mut arena = Self::arena(threads, &sizes)?;
+        let pool = Pool::filled(threads, || Ok(ThreadBuffers::new(&mut arena, &sizes)))?;
+        Ok(GriddingBuffers { sizes, pool })
     }
 
-    /// Room for so many threads.
-    fn room(threads: usize, sizes: &Sizes) -> Result<Room> {
-        Room::unwritten(product(&[threads, sizes.bytes::<T>()]), "a tile of the grid for each thread")
+    /// Allocates the memory for `threads` threads.
+    fn arena(threads: usize, sizes: &BufferLengths) -> Result<AlignedArena> {
+        AlignedArena::unwritten(product(&[threads, sizes.bytes::<T>()]), "a tile of the grid for each thread")
     }
 }
 
 impl<T: SimdReal> Gridder<T> {
-    /// Sorts samples; see [`crate::backend::Backend::gridder`].
+    /// Sorts samples, see [`crate::backend::Backend::gridder`].
     pub fn new(
         threads: &Threads,
         level: Level,
@@ -109,72 +110,80 @@ impl<T: SimdReal> Gridder<T> {
         grid: &[usize],
         window: &[Vec<f64>],
         arrays: usize,
-        before: Option<&Self>,
+        previous: Option<&Self>,
     ) -> Result<Self> {
         let count = k[0].len();
         if count > u32::MAX as usize {
-            bail!(SizeOverflow, "{count} samples are more than a plan takes ({}): split them", u32::MAX);
+            bail!(
+                SizeOverflow,
+                "{count} samples are more than a plan supports ({}): divide them among several plans",
+                u32::MAX
+            );
         }
         let tiling = Tiling::new::<T>(level, grid, window[0].len());
         let samples = SortedSamples::new(threads, level, k, grid, &tiling)?;
-        let sizes = Sizes::new(&tiling, longest_batch(count), arrays);
-        let memory = match before.filter(|before| before.memory.sizes.values >= sizes.values) {
-            Some(before) => before.memory.clone(),
-            None => Arc::new(Memory::new(threads.count(), sizes)?),
+        let sizes = BufferLengths::new(&tiling, longest_batch(count), arrays);
+        let buffers = match previous.filter(|previous| previous.buffers.sizes.values >= sizes.values) {
+            Some(previous) => previous.buffers.clone(),
+            None => Arc::new(GriddingBuffers::new(threads.count(), sizes)?),
         };
         let progress = Pool::filled(1, || samples.schedule.progress())?;
-        Ok(Gridder { level, tiling, samples, arrays, polynomials: Polynomials::new(window)?, memory, progress })
+        Ok(Gridder { level, tiling, samples, arrays, polynomials: Polynomials::new(window)?, buffers, progress })
     }
 
-    /// Bytes held, with the memory of the threads.
+    /// Estimates the bytes held, including the buffers of the threads.
     pub fn bytes(threads: usize, level: Level, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         let tiling = Tiling::new::<T>(level, grid, width);
-        let work = Sizes::new(&tiling, longest_batch(samples), arrays).bytes::<T>();
+        let work = BufferLengths::new(&tiling, longest_batch(samples), arrays).bytes::<T>();
         sum(&[SortedSamples::<T>::bytes(&tiling, samples), product(&[threads, work])])
     }
 
-    /// A thread's memory. More of it is made only when the plan is used from several threads at once; where that fails,
-    /// this waits until another thread returns its memory.
-    pub(super) fn work(&self) -> Lease<'_, Work<T>> {
-        let Memory { sizes, pool } = &*self.memory;
-        pool.take_or_wait(|| Ok(Work::new(&mut Memory::<T>::room(1, sizes)?, sizes)))
+    /// Borrows the buffers of a thread. More are allocated only if several threads use the plan at once. If that fails,
+    /// this waits until a thread returns its buffers.
+    pub(super) fn work(&self) -> Lease<'_, ThreadBuffers<T>> {
+        let GriddingBuffers { sizes, pool } = &*self.buffers;
+        pool.take_or_wait(|| Ok(ThreadBuffers::new(&mut GriddingBuffers::<T>::arena(1, sizes)?, sizes)))
     }
 
-    /// What a spreading counts the arrived parts in.
-    pub(super) fn progress(&self) -> Lease<'_, Progress> {
+    /// Borrows the counters of arrived parts for one spreading.
+    pub(super) fn progress(&self) -> Lease<'_, MergeProgress> {
         let mut progress = self.progress.take_or_wait(|| self.samples.schedule.progress());
         progress.reset();
         progress
     }
 
-    /// See [`Polynomials::taps`].
+    /// Computes the taps of a chunk of samples, see [`Polynomials::taps`].
     #[inline(always)]
     pub(super) fn taps(&self, first: usize, count: usize, moved: bool, memory: &mut [T]) -> Taps<T> {
         self.polynomials.taps(self.level, &self.tiling, &self.samples, (first, count), moved, memory)
     }
 
-    /// The number of samples.
+    /// Returns the number of samples.
     pub(super) fn count(&self) -> usize {
         self.samples.order.len()
     }
 
-    pub(super) fn layout(&self) -> Layout {
+    /// Returns how windows are placed in vectors.
+    pub(super) fn layout(&self) -> WindowLayout {
         self.tiling.layout
     }
 
+    /// Returns the parts of all tiles in their order.
     pub(super) fn schedule(&self) -> &Schedule {
         &self.samples.schedule
     }
 
+    /// Returns the cells of a tile's buffer.
     pub(super) fn buffer_len(&self) -> usize {
         buffer_len(&self.tiling)
     }
 
+    /// Returns the cells of a block's sums.
     pub(super) fn block_len(&self) -> usize {
         block_len(&self.tiling)
     }
 
-    /// The number of arrays in `values` samples and in `grid` cells, which must agree.
+    /// Returns the number of arrays in `values` samples and in `grid` cells. Panics if they differ.
     pub(super) fn arrays(&self, values: usize, grid: usize) -> usize {
         let cells = self.tiling.size.iter().product::<usize>();
         let arrays = grid / cells;
@@ -185,12 +194,12 @@ impl<T: SimdReal> Gridder<T> {
     }
 }
 
-/// Cells of a tile's buffer.
+/// Returns the cells of a tile's buffer.
 fn buffer_len(tiling: &Tiling) -> usize {
     tiling.extent.iter().product()
 }
 
-/// Cells of a block's sums: rows of a window, in whole vectors.
+/// Returns the cells of a block's sums: rows of a window, in whole vectors.
 fn block_len(tiling: &Tiling) -> usize {
     tiling.layout.row_vectors * tiling.layout.cells * tiling.taps[1] * tiling.taps[2]
 }

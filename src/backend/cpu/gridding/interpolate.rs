@@ -1,47 +1,48 @@
-//! Interpolation: a tile's part of the grid is copied, and summed under the windows of the tile's samples.
+//! Interpolation: copies a tile's cells from the grid, and sums them under the windows of the tile's samples.
 
-use super::gridder::{Gridder, Work};
-use super::schedule::{Part, Place};
-use super::sorting::{batches, of_key};
+use super::gridder::{Gridder, ThreadBuffers};
+use super::schedule::{TilePart, TilePlacement};
+use super::sorting::{batches, unpack_key};
 use super::taps::{with_vectors, Taps, CHUNK};
-use super::tiling::{Window, PREFETCHED_ROWS};
+use super::tiling::{WindowStrides, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
-use crate::base::workers::Shared;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 
 impl<T: SimdReal> Gridder<T> {
-    /// See [`crate::backend::Backend::interpolate`].
+    /// Implements [`crate::backend::Backend::interpolate`].
     pub fn interpolate(&self, threads: &Threads, grid: &[Complex<T>], values: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
-        let shared = Shared::new(values);
+        let shared = SharedSlice::new(values);
         let parts = &self.schedule().parts;
         let start = || {
             let mut work = self.work();
-            // Cells beyond the reach of windows are read too, and multiplied by zero: they must be finite.
+            // Cells outside of all windows are also read, and multiplied by zero: they must be finite.
             work.cells.fill(Complex::default());
             work
         };
         threads.run_with(parts.len(), start, |work, i| {
             let part = &parts[i];
             if !part.points.is_empty() {
-                self.level.run_rows(Interpolate { gridder: self, part, grid, values: &shared, arrays, work });
+                self.level.run_rows(InterpolationKernel { gridder: self, part, grid, values: &shared, arrays, work });
             }
         });
     }
 }
 
-/// Copies a tile's part of the grids, and sums it up under the windows of a part's samples.
-struct Interpolate<'a, T> {
+/// The interpolation of a part: copies the tile's cells from the grids, and sums them under the windows of the part's
+/// samples.
+struct InterpolationKernel<'a, T> {
     gridder: &'a Gridder<T>,
-    part: &'a Part,
+    part: &'a TilePart,
     grid: &'a [Complex<T>],
-    values: &'a Shared<'a, Complex<T>>,
+    values: &'a SharedSlice<'a, Complex<T>>,
     arrays: usize,
-    work: &'a mut Work<T>,
+    work: &'a mut ThreadBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Interpolate<'_, T> {
+impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -61,20 +62,20 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
                     for array in 0..self.arrays {
                         let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
                         for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
-                            let (cell, place) = of_key(key);
+                            let (cell, index) = unpack_key(key);
                             // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer.
                             let sum = unsafe {
                                 let cells = cells.add(2 * (array * buffer + cell as usize));
                                 window_sum::<T, A, N>(window, taps.from(i, layout.x_len), cells)
                             };
-                            sums[place] = sum;
+                            sums[index] = sum;
                         }
                     }
                 }
-                // In the caller's order, in which samples mostly follow one another.
+                // The caller's order is used because samples mostly follow one another in it.
                 for (array, sums) in self.work.values.chunks_exact(batch.len()).take(self.arrays).enumerate() {
                     for (&m, sum) in g.samples.order[batch.clone()].iter().zip(sums) {
-                        // SAFETY: every sample is in one batch of one part.
+                        // SAFETY: every sample belongs to one batch of one part.
                         unsafe { self.values.set(array * samples + m as usize, *sum) };
                     }
                 }
@@ -83,47 +84,51 @@ impl<T: SimdReal> Kernel for Interpolate<'_, T> {
     }
 }
 
-impl<T: SimdReal> Interpolate<'_, T> {
-    /// Copies the cells that a tile's samples reach.
+impl<T: SimdReal> InterpolationKernel<'_, T> {
+    /// Copies the cells that the windows of a tile's samples reach.
     #[inline(always)]
     fn copy_tile(&mut self) {
         let g = self.gridder;
         let tiling = &g.tiling;
         let [gx, gy, gz] = tiling.size;
         let [row, rows, _] = tiling.extent;
-        let place = Place::new(tiling, self.part);
-        let origin = place.origin;
-        let [width, height, depth] = place.regions.map(|bounds| bounds[3]);
+        let placement = TilePlacement::new(tiling, self.part);
+        let origin = placement.origin;
+        let [width, height, depth] = placement.regions.map(|bounds| bounds[3]);
         for array in 0..self.arrays {
             let buffer = &mut self.work.cells[array * g.buffer_len()..][..g.buffer_len()];
             let grid = &self.grid[array * gx * gy * gz..][..gx * gy * gz];
             for z in 0..depth {
                 for y in 0..height {
-                    let (from, ahead) = (place.row(z, y), place.row(z, y + PREFETCHED_ROWS));
+                    let (from, ahead) = (placement.row(z, y), placement.row(z, y + PREFETCHED_ROWS));
                     (0..width)
                         .step_by(8)
                         .for_each(|x| prefetch(grid.as_ptr().wrapping_add(ahead + (origin[0] + x) % gx)));
                     let to = &mut buffer[(z * rows + y) * row..][..width];
-                    let before = width.min(gx - origin[0]);
-                    to[..before].copy_from_slice(&grid[from + origin[0]..][..before]);
-                    to[before..].copy_from_slice(&grid[from..][..width - before]);
+                    let first_len = width.min(gx - origin[0]);
+                    to[..first_len].copy_from_slice(&grid[from + origin[0]..][..first_len]);
+                    to[first_len..].copy_from_slice(&grid[from..][..width - first_len]);
                 }
             }
         }
     }
 }
 
-/// The sum of the cells from `first` on under one sample's window, `N` vectors wide.
+/// Returns the sum of the cells from `first` on under one sample's window, `N` vectors wide.
 ///
 /// # Safety
-/// `taps` must be the sample's, and its window must lie inside the buffer.
+/// `taps` must be the sample's taps, and its window must be inside the buffer.
 #[inline(always)]
-unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(w: Window, taps: Taps<T>, first: *const T) -> Complex<T> {
+unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
+    w: WindowStrides,
+    taps: Taps<T>,
+    first: *const T,
+) -> Complex<T> {
     let lanes = T::V::<A>::LANES;
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: the caller promises the taps, and a window inside the buffer.
     unsafe {
-        let of_plane = |first: *const T| {
+        let sum_plane = |first: *const T| {
             let mut sum = [zero; N];
             for jy in 0..w.height {
                 let factor = T::V::<A>::splat(*taps.y.add(jy * CHUNK));
@@ -135,11 +140,11 @@ unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(w: Window, taps: Tap
         };
         let mut sum = [zero; N];
         if w.depth == 1 {
-            sum = of_plane(first);
+            sum = sum_plane(first);
         } else {
             for jz in 0..w.depth {
                 let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK));
-                let plane = of_plane(first.add(jz * w.plane));
+                let plane = sum_plane(first.add(jz * w.plane));
                 for (sum, plane) in sum.iter_mut().zip(plane) {
                     *sum = plane.fma(factor, *sum);
                 }

@@ -1,4 +1,4 @@
-//! Sorts samples: by tile, then a tile's samples, some thousands at a time, by the vector in which their windows start.
+//! Sorts samples by tile, and within a tile by the vector in which their windows start, several thousand at a time.
 
 use super::schedule::{longest_part, Schedule};
 use super::tiling::Tiling;
@@ -6,48 +6,51 @@ use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
-use crate::base::memory::{Aligned, Room};
+use crate::base::memory::{Aligned, AlignedArena};
 use crate::base::sizes::{product, sum};
-use crate::base::workers::Shared;
+use crate::base::workers::SharedSlice;
 use std::ops::Range;
 
-/// Samples of a part that are sorted together, at most. Their values are brought into one buffer, which stays in cache.
+/// Maximum number of samples of a part that are sorted together. Their values are copied to one buffer, which stays in
+/// cache.
 const BATCH: usize = 8192;
-/// So many elements may be read behind the last sample: a vector of the widest unit.
+/// Number of elements that may be read behind the last sample: a vector of the widest unit.
 const PADDING: usize = 16;
-/// Samples that are located at once.
-const SOME: usize = 32;
-/// Samples in a row that are copied at once where they follow one another in the caller's order too.
-const ROW: usize = 16;
-/// No axis has so many cells: see [`TileOf`].
-const LIMIT: f64 = (1 << 27) as f64;
-/// Samples whose tiles one task finds, at least, and the most such tasks.
-const BLOCK: usize = 1 << 12;
-const BLOCKS: usize = 128;
+/// Number of samples that are located at once.
+const LOCATE_CHUNK: usize = 32;
+/// Number of samples that are copied at once if they are also adjacent in the caller's order.
+const COPIED_ROW: usize = 16;
+/// Upper limit of the cells of an axis, see [`TileLocator`].
+const MAX_CELLS: f64 = (1 << 27) as f64;
+/// Minimum number of samples whose tiles one task finds.
+const MIN_BLOCK: usize = 1 << 12;
+/// Maximum number of such tasks.
+const MAX_BLOCKS: usize = 128;
 
-/// Samples in the order in which they are gridded.
+/// Samples in the order of gridding.
 pub struct SortedSamples<T> {
-    /// The sample's offset in the first cell of its window as the polynomials' variable, for each axis.
+    /// The sample's offset in the first cell of its window, as the polynomials' variable, for each axis.
     pub t: [Aligned<T>; 3],
-    /// The cell of its tile's buffer in which its window starts, and its place in its batch: see [`of_key`].
+    /// The cell of the tile's buffer in which the sample's window starts, and its index in its batch, see
+    /// [`unpack_key`].
     pub keys: Aligned<u32>,
-    /// The samples of each tile in the caller's order. A batch is a part of it.
+    /// Samples of each tile in the caller's order, of which a batch is a part.
     pub order: Aligned<u32>,
     pub schedule: Schedule,
 }
 
 impl<T: SimdReal> SortedSamples<T> {
-    /// Sorts samples at `k`; `grid` is for a message.
+    /// Sorts samples at `k`; `grid` appears in an error.
     pub fn new(threads: &Threads, level: Level, k: &[&[T]], grid: &[usize], tiling: &Tiling) -> Result<Self> {
         let tiles = checked_product(&tiling.counts(), "the tiles of the grid")?;
         if tiles > u32::MAX as usize {
             bail!(
                 SizeOverflow,
-                "a grid of {grid:?} has more tiles than a plan takes ({}): use a smaller image",
+                "a grid of {grid:?} has more tiles than a plan supports ({}): use a smaller image",
                 u32::MAX
             );
         }
-        if tiling.size.iter().any(|&cells| cells as f64 >= LIMIT) {
+        if tiling.size.iter().any(|&cells| cells as f64 >= MAX_CELLS) {
             bail!(SizeOverflow, "a grid of {grid:?} has an axis of 2^27 cells or more: use a smaller image");
         }
         let windows = Windows { k, width: tiling.width(), size: tiling.size };
@@ -58,45 +61,45 @@ impl<T: SimdReal> SortedSamples<T> {
         Ok(samples)
     }
 
-    /// Room for so many samples, and what may be read behind them.
+    /// Allocates the arrays for `samples` samples and the elements that may be read behind them.
     fn unsorted(samples: usize, axes: usize) -> Result<Self> {
         let padded = samples + PADDING;
-        let mut room = Room::unwritten(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
+        let mut arena = AlignedArena::unwritten(Self::bytes_of_arrays(samples, axes), "the sorted samples")?;
         Ok(SortedSamples {
-            t: [0, 1, 2].map(|axis| room.array(if axis < axes { padded } else { 0 })),
-            keys: room.array(padded),
-            order: room.array(samples),
+            t: [0, 1, 2].map(|axis| arena.array(if axis < axes { padded } else { 0 })),
+            keys: arena.array(padded),
+            order: arena.array(samples),
             schedule: Schedule::empty(),
         })
     }
 
-    /// Bytes of the arrays.
+    /// Returns the bytes of the arrays.
     fn bytes_of_arrays(samples: usize, axes: usize) -> usize {
         let padded = samples + PADDING;
-        let offsets = product(&[axes, Room::bytes::<T>(padded)]);
-        sum(&[offsets, Room::bytes::<u32>(padded), Room::bytes::<u32>(samples)])
+        let offsets = product(&[axes, AlignedArena::bytes::<T>(padded)]);
+        sum(&[offsets, AlignedArena::bytes::<u32>(padded), AlignedArena::bytes::<u32>(samples)])
     }
 
-    /// Bytes held for so many samples on a grid so cut.
+    /// Estimates the bytes held for `samples` samples on a grid with this tiling.
     pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
         let axes = tiling.taps.iter().filter(|&&taps| taps > 1).count();
         sum(&[Self::bytes_of_arrays(samples, axes), Schedule::bytes(tiling, samples)])
     }
 }
 
-/// The batches of a part: the fewest, of about equal size.
+/// Returns the batches of a part: the smallest number, of about equal size.
 pub fn batches(points: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let (start, len) = (points.start, points.len());
     let count = len.div_ceil(BATCH);
     (0..count).map(move |i| start + len * i / count..start + len * (i + 1) / count)
 }
 
-/// The samples of the longest batch that so many samples may have.
+/// Returns the maximum number of samples of a batch, among `samples` samples.
 pub fn longest_batch(samples: usize) -> usize {
     BATCH.min(longest_part(samples))
 }
 
-/// Where the windows of samples lie on the grid.
+/// The positions of the samples' windows on the grid.
 #[derive(Clone, Copy)]
 struct Windows<'a, T> {
     k: &'a [&'a [T]],
@@ -106,56 +109,61 @@ struct Windows<'a, T> {
 }
 
 impl<T: SimdReal> Windows<'_, T> {
+    /// Returns the number of samples.
     fn samples(&self) -> usize {
         self.k[0].len()
     }
 
-    /// The first cell of the window of a sample at `k` on an axis, and the polynomials' variable. In double precision: a
-    /// grid position in single precision would cost two digits of the offset.
+    /// Returns the first cell of the window of a sample at `k` on an axis, and the polynomials' variable. Double
+    /// precision is used because a grid position in single precision would cost two digits of the offset.
     #[inline(always)]
     fn locate(&self, axis: usize, k: T) -> (u32, T) {
         let (size, half) = (self.size[axis] as f64, 0.5 * self.width as f64);
         let position = k.wide() * size - half;
-        // Comparisons that the compiler makes vectors of, and that a NaN passes as a number.
-        let position = if position > -LIMIT { position } else { -LIMIT };
-        let position = if position < LIMIT { position } else { LIMIT };
-        // SAFETY: between the limits, which an i32 holds.
+        // The compiler vectorises these comparisons, and they replace a NaN by a number.
+        let position = if position > -MAX_CELLS { position } else { -MAX_CELLS };
+        let position = if position < MAX_CELLS { position } else { MAX_CELLS };
+        // SAFETY: the position is between the limits, which an i32 can hold.
         let truncated: i32 = unsafe { position.to_int_unchecked() };
         let first = truncated + i32::from((truncated as f64) < position);
-        // A grid is at least two windows long, so that one period brings any start inside.
+        // A grid is at least two windows long, so that one period moves any start inside.
         let cell = if first < 0 { first + self.size[axis] as i32 } else { first };
         (cell as u32, T::of(2.0 * (first as f64 - position) - 1.0))
     }
 }
 
-/// The tile of a cell on an axis of N cells in C tiles: the floor of ((cell + 1) C - 1) / N, since tile i begins at the
-/// floor of i N / C. With 1/2 for 1 it is at least 1 / (2 N) from an integer, and rounding moves it by less than
-/// C 2^-51, which is less while C N < 2^50: tiles have 16 cells or more, and an axis has less than 2^27.
+/// The tile of a cell on an axis of N cells in C tiles. Tile i begins at the floor of i N / C, so the tile of a cell is
+/// the floor of ((cell + 1) C - 1) / N.
+///
+/// With 1/2 in place of 1, the quotient is at least 1 / (2 N) from an integer, and rounding moves it by less than C
+/// 2^-51. That is smaller for C N < 2^50, which holds because tiles have at least 16 cells and an axis has less than
+/// 2^27.
 #[derive(Clone, Copy)]
-struct TileOf {
+struct TileLocator {
     slope: f64,
     offset: f64,
-    /// What the tile counts in the number of a tile of the grid, which counts x fastest.
+    /// Stride of this axis in the index of a tile of the grid, with x fastest.
     stride: u32,
 }
 
-impl TileOf {
-    fn new(tiling: &Tiling, axis: usize) -> TileOf {
+impl TileLocator {
+    fn new(tiling: &Tiling, axis: usize) -> TileLocator {
         let (cells, tiles) = (tiling.size[axis] as f64, tiling.tiles[axis].count as f64);
         let stride = tiling.counts()[..axis].iter().product::<usize>() as u32;
-        TileOf { slope: tiles / cells, offset: (tiles - 0.5) / cells, stride }
+        TileLocator { slope: tiles / cells, offset: (tiles - 0.5) / cells, stride }
     }
 
+    /// Returns the contribution of this axis to the index of a cell's tile.
     #[inline(always)]
-    fn number(self, cell: u32) -> u32 {
-        // SAFETY: an i32 holds the number of any tile, and of what is no cell at most as many more, the slope being at
-        // most 1.
+    fn index_part(self, cell: u32) -> u32 {
+        // SAFETY: an i32 can hold the index of any tile. For a value that is not a valid cell, the result is at most as
+        // large as the value, since the slope is at most 1.
         let tile: i32 = unsafe { (cell as i32 as f64 * self.slope + self.offset).to_int_unchecked() };
         (tile as u32).wrapping_mul(self.stride)
     }
 }
 
-/// A stable counting sort: writes the samples in the order of their tiles, and says where each tile's samples start.
+/// Writes the samples in the order of their tiles by a stable counting sort. Returns the start of each tile's samples.
 fn sort_by_tile<T: SimdReal>(
     threads: &Threads,
     level: Level,
@@ -165,21 +173,21 @@ fn sort_by_tile<T: SimdReal>(
     sorted: &mut SortedSamples<T>,
 ) -> Result<Vec<usize>> {
     let samples = windows.samples();
-    let tile_of = [0, 1, 2].map(|axis| TileOf::new(tiling, axis));
-    let block = BLOCK.max(samples.div_ceil(BLOCKS));
+    let locators = [0, 1, 2].map(|axis| TileLocator::new(tiling, axis));
+    let block = MIN_BLOCK.max(samples.div_ceil(MAX_BLOCKS));
     let blocks = samples.div_ceil(block);
     let range = |i: usize| i * block..((i + 1) * block).min(samples);
-    // The tile of each sample, until its cell is known.
+    // Contains the tile of each sample until its cell is known.
     let keys = &mut sorted.keys[..samples];
     let mut counts = Aligned::<u32>::zeros(checked_product(&[blocks, tiles], "the tile order")?, "the tile order")?;
     {
-        let (keys, counts) = (Shared::new(keys), Shared::new(&mut counts));
+        let (keys, counts) = (SharedSlice::new(keys), SharedSlice::new(&mut counts));
         threads.run(blocks, |i| {
             let range = range(i);
-            // SAFETY: blocks do not overlap, and each has counts of its own.
+            // SAFETY: blocks do not overlap, and each has its own counts.
             let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * tiles, tiles)) };
-            level.run(FindTiles { windows, tile_of, start: range.start, keys });
-            // Samples that follow one another mostly share a tile: counts need not go through memory each time.
+            level.run(TileSearchKernel { windows, locators, start: range.start, keys });
+            // Adjacent samples mostly share a tile, so the counter is kept in a register.
             let (mut tile, mut count) = (0, counts[0]);
             for &key in &*keys {
                 if key != tile {
@@ -191,7 +199,7 @@ fn sort_by_tile<T: SimdReal>(
             counts[tile as usize] = count;
         });
     }
-    // From numbers of samples to where they go: tile by tile, and in a tile block by block.
+    // Converts counts to positions: tile by tile, and block by block within a tile.
     let mut starts = try_vec(tiles + 1, 0usize, "the tile order")?;
     let mut sum = 0;
     for tile in 0..tiles {
@@ -202,53 +210,53 @@ fn sort_by_tile<T: SimdReal>(
         }
     }
     starts[tiles] = sum;
-    let (shared, next) = (Shared::new(&mut sorted.order), Shared::new(&mut counts));
+    let (shared, next) = (SharedSlice::new(&mut sorted.order), SharedSlice::new(&mut counts));
     threads.run(blocks, |i| {
         let range = range(i);
-        // SAFETY: each block has counts of its own.
+        // SAFETY: each block has its own counts.
         let next = unsafe { next.part(i * tiles, tiles) };
-        // Samples that follow one another mostly share a tile: the place need not go through memory each time.
-        let (mut tile, mut place) = (0, next[0]);
+        // Adjacent samples mostly share a tile, so the counter is kept in a register.
+        let (mut tile, mut position) = (0, next[0]);
         for (m, &key) in range.clone().zip(&keys[range]) {
             if key != tile {
-                next[tile as usize] = place;
-                (tile, place) = (key, next[key as usize]);
+                next[tile as usize] = position;
+                (tile, position) = (key, next[key as usize]);
             }
-            // SAFETY: every sample has a place of its own.
-            unsafe { shared.set(place as usize, m as u32) };
-            place += 1;
+            // SAFETY: every sample has its own position.
+            unsafe { shared.set(position as usize, m as u32) };
+            position += 1;
         }
     });
     Ok(starts)
 }
 
-/// Writes the number of the tile of each sample from `start` on.
-struct FindTiles<'a, T> {
+/// The search of the tile of each sample from `start` on.
+struct TileSearchKernel<'a, T> {
     windows: &'a Windows<'a, T>,
-    tile_of: [TileOf; 3],
+    locators: [TileLocator; 3],
     start: usize,
     keys: &'a mut [u32],
 }
 
-impl<T: SimdReal> Kernel for FindTiles<'_, T> {
+impl<T: SimdReal> Kernel for TileSearchKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
         for (axis, k) in self.windows.k.iter().enumerate() {
-            let (windows, tile_of) = (*self.windows, self.tile_of[axis]);
-            let add = |keys: &mut [u32; SOME], k: &[T; SOME]| {
-                for i in 0..SOME {
+            let (windows, locator) = (*self.windows, self.locators[axis]);
+            let add = |keys: &mut [u32; LOCATE_CHUNK], k: &[T; LOCATE_CHUNK]| {
+                for i in 0..LOCATE_CHUNK {
                     let (cell, _) = windows.locate(axis, k[i]);
-                    let before = if axis == 0 { 0 } else { keys[i] };
-                    keys[i] = before + tile_of.number(cell);
+                    let previous = if axis == 0 { 0 } else { keys[i] };
+                    keys[i] = previous + locator.index_part(cell);
                 }
             };
             let k = &k[self.start..][..self.keys.len()];
             let (keys, last_keys) = self.keys.as_chunks_mut();
             let (k, last_k) = k.as_chunks();
             keys.iter_mut().zip(k).for_each(|(keys, k)| add(keys, k));
-            let (mut keys, mut k) = ([0; SOME], [T::ZERO; SOME]);
+            let (mut keys, mut k) = ([0; LOCATE_CHUNK], [T::ZERO; LOCATE_CHUNK]);
             keys[..last_keys.len()].copy_from_slice(last_keys);
             k[..last_k.len()].copy_from_slice(last_k);
             add(&mut keys, &k);
@@ -257,38 +265,38 @@ impl<T: SimdReal> Kernel for FindTiles<'_, T> {
     }
 }
 
-/// Memory of one thread that sorts parts.
-struct Scratch<T> {
+/// Buffers of one thread that sorts parts.
+struct SortBuffers<T> {
     t: [Vec<T>; 3],
-    /// Cell and place of each sample ([`key`]), and room for them.
+    /// Key of each sample ([`pack_key`]), and a buffer of the same length.
     keys: [Vec<u32>; 2],
 }
 
-impl<T: SimdReal> Scratch<T> {
+impl<T: SimdReal> SortBuffers<T> {
     fn new(axes: usize, len: usize) -> Result<Self> {
         let what = "the sample order";
         let t = |axis: usize| try_vec(if axis < axes { len } else { 0 }, T::ZERO, what);
         let keys = || try_vec(len, 0u32, what);
-        Ok(Scratch { t: [t(0)?, t(1)?, t(2)?], keys: [keys()?, keys()?] })
+        Ok(SortBuffers { t: [t(0)?, t(1)?, t(2)?], keys: [keys()?, keys()?] })
     }
 }
 
-/// Bits of a sample's place in its batch, the lower ones of its key.
-const PLACE_BITS: u32 = BATCH.trailing_zeros();
+/// Number of bits of a sample's index in its batch, the lower bits of its key.
+const INDEX_BITS: u32 = BATCH.trailing_zeros();
 
-/// The number by which a batch is sorted: the cell in which the sample's window starts, and the sample's place.
+/// Returns the sort key of a sample: the cell in which its window starts, and its index in the batch.
 #[inline(always)]
-fn key(cell: u32, place: usize) -> u32 {
-    cell << PLACE_BITS | place as u32
+fn pack_key(cell: u32, index: usize) -> u32 {
+    cell << INDEX_BITS | index as u32
 }
 
-/// The cell of a key, and the sample's place among those of its batch before they were sorted by cell.
+/// Returns the cell of a key, and the sample's index in its batch before the sort.
 #[inline(always)]
-pub fn of_key(key: u32) -> (u32, usize) {
-    (key >> PLACE_BITS, key as usize & (BATCH - 1))
+pub fn unpack_key(key: u32) -> (u32, usize) {
+    (key >> INDEX_BITS, key as usize & (BATCH - 1))
 }
 
-/// Sorts each batch of each part by the vector in which windows start, and computes what gridding wants of samples.
+/// Sorts each batch of each part by the vector in which windows start, and computes the offsets and cells for gridding.
 fn sort_parts<T: SimdReal>(
     threads: &Threads,
     level: Level,
@@ -298,33 +306,33 @@ fn sort_parts<T: SimdReal>(
 ) -> Result<()> {
     let (samples, axes) = (windows.samples(), windows.k.len());
     let SortedSamples { t, keys: sorted, order, schedule } = sorted;
-    let scratch = || Scratch::new(axes, BATCH.min(samples.next_multiple_of(SOME)));
-    // Each thread makes its own, unless there is no memory: then threads wait for one another.
+    let scratch = || SortBuffers::new(axes, BATCH.min(samples.next_multiple_of(LOCATE_CHUNK)));
+    // Each thread allocates its own buffers. If there is no memory, threads wait for one another.
     let pool = Pool::filled(1, scratch)?;
-    let vectors = Vectors::new(tiling.extent.iter().product(), tiling.layout.cells);
-    let t = t.each_mut().map(|t| Shared::new(t));
-    let sorted = Shared::new(sorted);
+    let vectors = VectorDigits::new(tiling.extent.iter().product(), tiling.layout.cells);
+    let t = t.each_mut().map(|t| SharedSlice::new(t));
+    let sorted = SharedSlice::new(sorted);
     threads.run_with(
         schedule.parts.len(),
         || pool.take_or_wait(scratch),
         |scratch, i| {
             let part = &schedule.parts[i];
-            let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(part.at[a] as usize) as u32);
+            let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(part.position[a] as usize) as u32);
             for batch in batches(&part.points) {
                 let order = &order[batch.clone()];
-                level.run(Locate { windows, tiling, origin, order, scratch });
-                let Scratch { t: unsorted, keys } = &mut **scratch;
+                level.run(LocationKernel { windows, tiling, origin, order, scratch });
+                let SortBuffers { t: unsorted, keys } = &mut **scratch;
                 let (start, len) = (batch.start, batch.len());
-                // Whoever has the last samples writes what is behind them.
-                let behind = if batch.end == samples { PADDING } else { 0 };
+                // The thread with the last samples writes the elements behind them.
+                let padding = if batch.end == samples { PADDING } else { 0 };
                 // SAFETY: batches do not overlap.
-                let sorted = unsafe { sorted.part(start, len + behind) };
+                let sorted = unsafe { sorted.part(start, len + padding) };
                 sorted[len..].fill(0);
                 let sorted = &mut sorted[..len];
                 vectors.sort(keys.each_mut().map(|keys| &mut keys[..len]), sorted);
                 let unsorted = unsorted.each_ref().map(|t| &t[..]);
                 let mut t = t.each_ref().map(|t| {
-                    let [start, len] = if t.len() > 0 { [start, len + behind] } else { [0, 0] };
+                    let [start, len] = if t.len() > 0 { [start, len + padding] } else { [0, 0] };
                     // SAFETY: batches do not overlap.
                     unsafe { t.part(start, len) }
                 });
@@ -339,45 +347,46 @@ fn sort_parts<T: SimdReal>(
     Ok(())
 }
 
-/// Brings the offsets of a batch's samples on the first AXES axes into the order of its keys.
+/// Reorders the offsets of a batch's samples on the first AXES axes by its keys.
 fn reorder<T: Copy, const AXES: usize>(keys: &[u32], unsorted: [&[T]; 3], mut t: [&mut [T]; 3]) {
-    // Equal lengths, so that one comparison is enough for all axes.
+    // Equal lengths allow one bounds check for all axes.
     let unsorted: [&[T]; AXES] = std::array::from_fn(|axis| &unsorted[axis][..keys.len()]);
     t[..AXES].iter_mut().for_each(|t| *t = &mut std::mem::take(t)[..keys.len()]);
     for (i, &key) in keys.iter().enumerate() {
-        let (_, place) = of_key(key);
+        let (_, index) = unpack_key(key);
         for axis in 0..AXES {
-            t[axis][i] = unsorted[axis][place];
+            t[axis][i] = unsorted[axis][index];
         }
     }
 }
 
-/// Brings what the samples of `order`, which increases, have together. Those of a readout mostly are already.
+/// Copies the elements of the samples of `order`, which increases, into one array. Samples of one readout are mostly
+/// adjacent.
 #[inline(always)]
 fn gather<T: Copy>(from: &[T], order: &[u32], to: &mut [T]) {
-    let (rows, rest) = order.as_chunks::<ROW>();
-    let (to, to_rest) = to[..order.len()].as_chunks_mut::<ROW>();
+    let (rows, rest) = order.as_chunks::<COPIED_ROW>();
+    let (to, to_rest) = to[..order.len()].as_chunks_mut::<COPIED_ROW>();
     let one_by_one = |order: &[u32], to: &mut [T]| to.iter_mut().zip(order).for_each(|(to, &m)| *to = from[m as usize]);
     for (row, to) in rows.iter().zip(to) {
-        match from[row[0] as usize..].first_chunk::<ROW>() {
-            Some(from) if row[ROW - 1] - row[0] == ROW as u32 - 1 => *to = *from,
+        match from[row[0] as usize..].first_chunk::<COPIED_ROW>() {
+            Some(from) if row[COPIED_ROW - 1] - row[0] == COPIED_ROW as u32 - 1 => *to = *from,
             _ => one_by_one(row, to),
         }
     }
     one_by_one(rest, to_rest);
 }
 
-/// Writes keys and offsets of a batch's samples to the scratch memory.
-struct Locate<'a, T> {
+/// The location of a batch's samples: writes their keys and offsets to the sort buffers.
+struct LocationKernel<'a, T> {
     windows: &'a Windows<'a, T>,
     tiling: &'a Tiling,
     /// The first cell of the tile.
     origin: [u32; 3],
     order: &'a [u32],
-    scratch: &'a mut Scratch<T>,
+    scratch: &'a mut SortBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Locate<'_, T> {
+impl<T: SimdReal> Kernel for LocationKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -385,18 +394,19 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
         let windows = *self.windows;
         let [row, rows, _] = self.tiling.extent;
         let strides = [1, row as u32, (row * rows) as u32];
-        let Scratch { t, keys: [keys, _] } = self.scratch;
+        let SortBuffers { t, keys: [keys, _] } = self.scratch;
         windows.k.iter().zip(&mut *t).for_each(|(k, t)| gather(k, self.order, t));
         for axis in 0..windows.k.len() {
-            let (origin, stride) = (self.origin[axis], key(strides[axis], 0));
-            // The last samples are located with some that are none: there is room for them.
-            let chunks = self.order.len().div_ceil(SOME);
-            let (t, keys) = (t[axis].as_chunks_mut::<SOME>().0.iter_mut(), keys.as_chunks_mut::<SOME>().0);
+            let (origin, stride) = (self.origin[axis], pack_key(strides[axis], 0));
+            // The last samples are located together with unused elements, for which the buffers have space.
+            let chunks = self.order.len().div_ceil(LOCATE_CHUNK);
+            let (t, keys) =
+                (t[axis].as_chunks_mut::<LOCATE_CHUNK>().0.iter_mut(), keys.as_chunks_mut::<LOCATE_CHUNK>().0);
             for (chunk, (t, keys)) in t.zip(keys).take(chunks).enumerate() {
-                for i in 0..SOME {
+                for i in 0..LOCATE_CHUNK {
                     let (cell, offset) = windows.locate(axis, t[i]);
-                    let before = if axis == 0 { key(0, chunk * SOME + i) } else { keys[i] };
-                    keys[i] = before.wrapping_add(cell.wrapping_sub(origin).wrapping_mul(stride));
+                    let previous = if axis == 0 { pack_key(0, chunk * LOCATE_CHUNK + i) } else { keys[i] };
+                    keys[i] = previous.wrapping_add(cell.wrapping_sub(origin).wrapping_mul(stride));
                     t[i] = offset;
                 }
             }
@@ -406,60 +416,60 @@ impl<T: SimdReal> Kernel for Locate<'_, T> {
 
 /// The vectors of a tile's buffer as digits of keys. A tile of few vectors, as in 2D, has one digit.
 #[derive(Clone, Copy)]
-struct Vectors {
-    /// The lowest bit of a key's vector.
+struct VectorDigits {
+    /// Lowest bit of the vector in a key.
     lowest: u32,
     digits: u32,
-    /// Bits of a digit.
+    /// Number of bits of a digit.
     bits: u32,
 }
 
-impl Vectors {
-    /// Digits of more bits are counted in more places than a batch has samples for.
-    const MOST_BITS: u32 = 10;
-    const MOST: usize = 1 << Self::MOST_BITS;
+impl VectorDigits {
+    /// Digits with more bits would have more values than a batch has samples.
+    const MAX_BITS: u32 = 10;
+    const MAX_VALUES: usize = 1 << Self::MAX_BITS;
 
-    /// The vectors of `cells` cells each in a buffer of so many.
-    fn new(buffer: usize, cells: usize) -> Vectors {
+    /// Describes the vectors of `cells` cells each in a buffer of `buffer` cells.
+    fn new(buffer: usize, cells: usize) -> VectorDigits {
         let bits = |count: usize| usize::BITS - (count - 1).leading_zeros();
         let all = bits(buffer / cells);
-        let digits = if all <= Self::MOST_BITS { 1 } else { 2 };
-        let vectors = Vectors { lowest: PLACE_BITS + cells.trailing_zeros(), digits, bits: all.div_ceil(digits) };
-        assert!(vectors.bits <= Self::MOST_BITS && bits(buffer) + PLACE_BITS <= u32::BITS);
+        let digits = if all <= Self::MAX_BITS { 1 } else { 2 };
+        let vectors = VectorDigits { lowest: INDEX_BITS + cells.trailing_zeros(), digits, bits: all.div_ceil(digits) };
+        assert!(vectors.bits <= Self::MAX_BITS && bits(buffer) + INDEX_BITS <= u32::BITS);
         vectors
     }
 
-    /// Writes the first of `keys` to `sorted` in the order of their vectors, those of one vector in the order in which
-    /// they are; the second is room for as many.
-    fn sort(self, [keys, room]: [&mut [u32]; 2], sorted: &mut [u32]) {
+    /// Writes the first of `keys` to `sorted` in the order of their vectors, preserving the order within a vector. The
+    /// second array of `keys` is scratch of the same length.
+    fn sort(self, [keys, scratch]: [&mut [u32]; 2], sorted: &mut [u32]) {
         if self.digits == 1 {
             self.sort_by_digit(0, keys, sorted);
         } else {
-            self.sort_by_digit(0, keys, room);
-            self.sort_by_digit(1, room, sorted);
+            self.sort_by_digit(0, keys, scratch);
+            self.sort_by_digit(1, scratch, sorted);
         }
     }
 
-    /// A stable counting sort by one digit.
+    /// Sorts by one digit with a stable counting sort.
     fn sort_by_digit(self, which: u32, keys: &[u32], sorted: &mut [u32]) {
         let shift = self.lowest + which * self.bits;
-        // The compiler sees that this is an index of the counts.
-        let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MOST - 1);
-        // Two halves side by side: samples that follow one another mostly share a vector, and where they do, each waits
-        // for the count that the one before has written. Counts of the halves are no power of two apart, since a
-        // processor takes such addresses for the same.
-        let mut counts = [[0u32; Self::MOST + 16]; 2];
+        // The mask shows the compiler that this is an index of the counts.
+        let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MAX_VALUES - 1);
+        // Two halves are processed in parallel: adjacent samples mostly share a vector, and each would wait for the
+        // count that the previous one has written. The counts of the halves are not a power of two apart, since a
+        // processor treats such addresses as equal.
+        let mut counts = [[0u32; Self::MAX_VALUES + 16]; 2];
         let halves = keys.split_at(keys.len() / 2);
         let last = keys.last().filter(|_| keys.len() % 2 == 1);
-        for (&one, &other) in halves.0.iter().zip(halves.1) {
-            counts[0][digit(one)] += 1;
-            counts[1][digit(other)] += 1;
+        for (&a, &b) in halves.0.iter().zip(halves.1) {
+            counts[0][digit(a)] += 1;
+            counts[1][digit(b)] += 1;
         }
         last.iter().for_each(|&&key| counts[1][digit(key)] += 1);
         let mut sum = 0;
         for digit in 0..1 << self.bits {
             for counts in &mut counts {
-                sum += std::mem::replace(&mut counts[digit & (Self::MOST - 1)], sum);
+                sum += std::mem::replace(&mut counts[digit & (Self::MAX_VALUES - 1)], sum);
             }
         }
         let mut put = |half: usize, key: u32| {
@@ -467,9 +477,9 @@ impl Vectors {
             sorted[*next as usize] = key;
             *next += 1;
         };
-        for (&one, &other) in halves.0.iter().zip(halves.1) {
-            put(0, one);
-            put(1, other);
+        for (&a, &b) in halves.0.iter().zip(halves.1) {
+            put(0, a);
+            put(1, b);
         }
         last.iter().for_each(|&&key| put(1, key));
     }
@@ -480,7 +490,7 @@ mod tests {
     use super::*;
     use crate::base::options::Simd;
 
-    /// A wrong tile would have samples written outside of its buffer.
+    /// A wrong tile would write samples outside of its buffer.
     #[test]
     fn cells_are_in_the_tiles_that_begin_before_them() {
         let sizes = (1..2000).chain([12_345, 1_000_003, (1 << 27) - 1]);
@@ -488,30 +498,30 @@ mod tests {
             let level = Level::choose(Simd::Baseline).unwrap();
             for grid in [&dims[..2], &dims] {
                 let tiling = Tiling::new::<f64>(level, grid, width);
-                let tile_of = TileOf::new(&tiling, 0);
-                assert_eq!(tile_of.stride, 1);
+                let locators = TileLocator::new(&tiling, 0);
+                assert_eq!(locators.stride, 1);
                 for tile in 0..tiling.tiles[0].count {
                     let [first, end] = [tile, tile + 1].map(|tile| tiling.tiles[0].first_cell(tile) as u32);
-                    assert_eq!([first, end - 1].map(|cell| tile_of.number(cell)), [tile as u32; 2], "{grid:?}");
+                    assert_eq!([first, end - 1].map(|cell| locators.index_part(cell)), [tile as u32; 2], "{grid:?}");
                 }
             }
         }
     }
 
-    /// Keys have 32 bits, and tiles of axes that are just too short for a second pair of tiles are the largest.
+    /// Keys have 32 bits. Tiles of axes that are slightly too short for a second pair of tiles are the largest.
     #[test]
     fn keys_hold_the_cells_of_every_tile() {
         for level in Level::all() {
             for width in 2..=16 {
                 for grid in [[255, 127, 1], [255, 63, 63]] {
                     let tiling = Tiling::new::<f32>(level, &grid, width);
-                    Vectors::new(tiling.extent.iter().product(), tiling.layout.cells);
+                    VectorDigits::new(tiling.extent.iter().product(), tiling.layout.cells);
                 }
             }
         }
     }
 
-    /// Blocks of samples rely on it: between two samples of one vector there is none of another.
+    /// Blocks of samples require that the samples of one vector are adjacent.
     #[test]
     fn samples_of_a_batch_are_in_the_order_of_their_vectors() {
         let mut state = 1u32;
@@ -520,13 +530,13 @@ mod tests {
                 let mut keys = Vec::new();
                 for place in 0..len {
                     state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    keys.push(key((state >> 4) % (vectors * cells) as u32, place));
+                    keys.push(pack_key((state >> 4) % (vectors * cells) as u32, place));
                 }
-                let (unsorted, mut room, mut sorted) = (keys.clone(), vec![u32::MAX; len], vec![u32::MAX; len]);
-                Vectors::new(vectors * cells, cells).sort([&mut keys, &mut room], &mut sorted);
+                let (unsorted, mut scratch, mut sorted) = (keys.clone(), vec![u32::MAX; len], vec![u32::MAX; len]);
+                VectorDigits::new(vectors * cells, cells).sort([&mut keys, &mut scratch], &mut sorted);
                 let order: Vec<(u32, usize)> = sorted
                     .iter()
-                    .map(|&key| (of_key(key).0 / cells as u32, of_key(key).1))
+                    .map(|&key| (unpack_key(key).0 / cells as u32, unpack_key(key).1))
                     .inspect(|&(_, place)| assert!(sorted.contains(&unsorted[place])))
                     .collect();
                 assert!(order.is_sorted(), "{vectors} vectors of {cells} cells, {len} samples");

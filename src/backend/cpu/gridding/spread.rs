@@ -1,98 +1,100 @@
-//! Spreading: samples are added to their tiles, and tiles to the grid.
+//! Spreading: adds samples to their tiles, and tiles to the grid.
 
-use super::gridder::{Gridder, Work};
-use super::schedule::{Part, Place};
-use super::sorting::{batches, of_key};
+use super::gridder::{Gridder, ThreadBuffers};
+use super::schedule::{TilePart, TilePlacement};
+use super::sorting::{batches, unpack_key};
 use super::taps::{with_vectors, Taps, CHUNK};
-use super::tiling::{Window, PREFETCHED_ROWS};
+use super::tiling::{WindowStrides, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
-use crate::base::workers::Shared;
+use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::ops::Range;
 
-/// Samples that are added to the same cells at once, at most: a power of two.
+/// Maximum number of samples that are added to the same cells at once, a power of two.
 const GROUP: usize = 8;
-/// So many samples ahead a value is asked for: where a stretch of samples ends, the next is far away.
-const FETCHED_AHEAD: usize = 256;
-/// So many samples of a batch whose windows start in one vector, or more, are summed in blocks of so many at most.
-const MANY: usize = 32;
-const BLOCK: usize = 128;
+/// Number of samples by which values are prefetched: after a contiguous run of samples, the next one is far away.
+const PREFETCH_DISTANCE: usize = 256;
+/// Minimum number of samples whose windows start in one vector for which a batch sums them in blocks.
+const MIN_BLOCK: usize = 32;
+/// Maximum number of samples of a block.
+const MAX_BLOCK: usize = 128;
 
 impl<T: SimdReal> Gridder<T> {
-    /// See [`crate::backend::Backend::spread`].
+    /// Implements [`crate::backend::Backend::spread`].
     pub fn spread(&self, threads: &Threads, values: &[Complex<T>], grid: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
-        let shared = Shared::new(grid);
+        let shared = SharedSlice::new(grid);
         let (schedule, progress) = (self.schedule(), self.progress());
         threads.run_with(
             schedule.parts.len(),
             || self.work(),
             |work, i| {
                 let part = &schedule.parts[i];
-                let turn = progress.begin(part);
-                self.level.run_rows(Spread { gridder: self, part, values, arrays, work });
-                let merge =
-                    |cells| self.level.run_rows(Merge { gridder: self, part, cells, grid: &shared, arrays, work });
-                let mut rest = Cells::All;
-                if part.is_one_of_many && turn.wait_inside() {
-                    merge(Cells::Inside);
-                    turn.arrive_inside();
-                    rest = Cells::Edges;
+                let ticket = progress.begin(part);
+                self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
+                let merge = |cells| {
+                    self.level.run_rows(MergeKernel { gridder: self, part, cells, grid: &shared, arrays, work })
+                };
+                let mut rest = MergeRegion::All;
+                if part.is_split && ticket.wait_inside() {
+                    merge(MergeRegion::Inside);
+                    ticket.arrive_inside();
+                    rest = MergeRegion::Edges;
                 }
-                if turn.wait(schedule) {
+                if ticket.wait(schedule) {
                     merge(rest);
-                    turn.arrive();
+                    ticket.arrive();
                 }
             },
         );
     }
 }
 
-/// Adds the samples of a part to the tile's buffers, which it clears before.
-struct Spread<'a, T> {
+/// The spreading of a part: clears the tile's buffers and adds the part's samples to them.
+struct SpreadKernel<'a, T> {
     gridder: &'a Gridder<T>,
-    part: &'a Part,
+    part: &'a TilePart,
     values: &'a [Complex<T>],
     arrays: usize,
-    work: &'a mut Work<T>,
+    work: &'a mut ThreadBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Spread<'_, T> {
+impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
     type Output = ();
 
-    /// Where many samples share a place, in blocks; the others one after the other.
+    /// Adds samples in blocks if many share a position, and one after another otherwise.
     #[inline(always)]
     fn run<A: Arith>(mut self) {
         let g = self.gridder;
         let (buffer, block) = (g.buffer_len(), g.block_len());
-        assert!(self.work.cells.len() >= self.arrays * buffer && self.work.lost.len() >= self.arrays * buffer);
+        assert!(self.work.cells.len() >= self.arrays * buffer && self.work.compensation.len() >= self.arrays * buffer);
         let used = self.arrays * buffer;
         self.work.cells[..used].fill(Complex::default());
-        let mut has_lost = false;
+        let mut has_compensation = false;
         with_vectors!(g.layout().row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
             for batch in batches(&self.part.points) {
                 self.fetch(batch.clone());
                 let mut from = batch.start;
                 while from < batch.end {
-                    let (to, many) = self.next(from, batch.end);
-                    if many {
-                        if !has_lost {
-                            self.work.lost[..used].fill(Complex::default());
-                            has_lost = true;
+                    let (to, is_block) = self.next_range(from, batch.end);
+                    if is_block {
+                        if !has_compensation {
+                            self.work.compensation[..used].fill(Complex::default());
+                            has_compensation = true;
                         }
                         self.work.blocks[..self.arrays * block].fill(Complex::default());
                     }
-                    self.sum::<A, N>(&batch, from..to, many);
-                    if many {
-                        let at = vector(self.gridder, from);
+                    self.sum::<A, N>(&batch, from..to, is_block);
+                    if is_block {
+                        let at = vector_start(self.gridder, from);
                         for array in 0..self.arrays {
-                            // SAFETY: each array has a block and a buffer, and sorting.rs placed the points inside.
+                            // SAFETY: each array has a block and a buffer, and sorting.rs placed the samples inside.
                             unsafe {
                                 let sums = self.work.blocks.as_ptr().add(array * block);
                                 let cells = self.work.cells.as_mut_ptr().add(array * buffer + at);
-                                let lost = self.work.lost.as_mut_ptr().add(array * buffer + at);
-                                add_block::<T, A, N>(g, sums.cast(), cells.cast(), lost.cast());
+                                let compensation = self.work.compensation.as_mut_ptr().add(array * buffer + at);
+                                add_block::<T, A, N>(g, sums.cast(), cells.cast(), compensation.cast());
                             }
                         }
                     }
@@ -100,19 +102,19 @@ impl<T: SimdReal> Kernel for Spread<'_, T> {
                 }
             }
         });
-        if has_lost {
-            let Work { cells, lost, .. } = self.work;
-            cells[..used].iter_mut().zip(&lost[..used]).for_each(|(cell, lost)| *cell += *lost);
+        if has_compensation {
+            let ThreadBuffers { cells, compensation, .. } = self.work;
+            cells[..used].iter_mut().zip(&compensation[..used]).for_each(|(cell, compensation)| *cell += *compensation);
         }
     }
 }
 
-impl<T: SimdReal> Spread<'_, T> {
-    /// Brings the values of a batch together: in the caller's order they mostly follow one another.
+impl<T: SimdReal> SpreadKernel<'_, T> {
+    /// Copies the values of a batch into one array. In the caller's order they mostly follow one another.
     #[inline(always)]
     fn fetch(&mut self, batch: Range<usize>) {
         let g = self.gridder;
-        let later = &g.samples.order[(batch.start + FETCHED_AHEAD).min(g.count())..];
+        let later = &g.samples.order[(batch.start + PREFETCH_DISTANCE).min(g.count())..];
         let order = &g.samples.order[batch];
         for (array, values) in self.values.chunks_exact(g.count()).enumerate() {
             let fetched = &mut self.work.values[array * order.len()..][..order.len()];
@@ -125,21 +127,22 @@ impl<T: SimdReal> Spread<'_, T> {
         }
     }
 
-    /// The end of the samples from `from` on that are summed together, and whether these are many in one vector.
+    /// Returns the end of the samples from `from` on that are summed together, and whether they form a block in one
+    /// vector.
     #[inline(always)]
-    fn next(&self, from: usize, end: usize) -> (usize, bool) {
-        // Samples are sorted: if the first and the last of some start in one vector, then all of them do.
-        let begins = |i: usize| vector(self.gridder, i) == vector(self.gridder, i + MANY - 1);
-        let last = end.saturating_sub(MANY - 1);
+    fn next_range(&self, from: usize, end: usize) -> (usize, bool) {
+        // Samples are sorted: if the first and the last of a range start in one vector, then all of them do.
+        let begins = |i: usize| vector_start(self.gridder, i) == vector_start(self.gridder, i + MIN_BLOCK - 1);
+        let last = end.saturating_sub(MIN_BLOCK - 1);
         if from < last && begins(from) {
-            let at = vector(self.gridder, from);
-            let most = end.min(from + BLOCK);
-            return ((from + MANY..most).find(|&i| vector(self.gridder, i) != at).unwrap_or(most), true);
+            let at = vector_start(self.gridder, from);
+            let most = end.min(from + MAX_BLOCK);
+            return ((from + MIN_BLOCK..most).find(|&i| vector_start(self.gridder, i) != at).unwrap_or(most), true);
         }
         ((from + 1..last).find(|&i| begins(i)).unwrap_or(end), false)
     }
 
-    /// Adds samples of a batch to the tile's buffers; where they are a block, to the block's sums.
+    /// Adds samples of a batch to the tile's buffers; if `block` is set, to the block's sums.
     #[inline(always)]
     fn sum<A: Arith, const N: usize>(&mut self, batch: &Range<usize>, range: Range<usize>, block: bool) {
         let g = self.gridder;
@@ -154,7 +157,7 @@ impl<T: SimdReal> Spread<'_, T> {
             let count = CHUNK.min(range.end - first);
             let taps = g.taps(first, count, true, &mut self.work.taps);
             let (keys, whole) = (&g.samples.keys[first..first + count], !(layout.cells - 1));
-            let vector = |key: u32| of_key(key).0 as usize & whole;
+            let vector_start = |key: u32| unpack_key(key).0 as usize & whole;
             for array in 0..self.arrays {
                 let values = &self.work.values[array * batch.len()..][..batch.len()];
                 // SAFETY: each array has `len` cells, as asserted.
@@ -162,15 +165,15 @@ impl<T: SimdReal> Spread<'_, T> {
                 let x_len = layout.x_len;
                 let mut i = 0;
                 while i < count {
-                    let at = vector(keys[i]);
+                    let at = vector_start(keys[i]);
                     let others = keys[i + 1..count.min(i + GROUP)].iter();
-                    let meeting = 1 + others.take_while(|&&key| vector(key) == at).count();
-                    // The largest power of two of them: fewer sizes mean less code.
+                    let meeting = 1 + others.take_while(|&&key| vector_start(key) == at).count();
+                    // The largest power of two is used, since fewer sizes mean less code.
                     let together = 1 << meeting.ilog2();
                     let at = if block { 0 } else { at };
                     let keys = &keys[i..i + together];
-                    // SAFETY: the taps have been written; sorting.rs placed the samples inside the buffer, and a
-                    // block has room for a window.
+                    // SAFETY: the taps have been written; sorting.rs placed the samples inside the buffer, and a block
+                    // has room for a window.
                     unsafe {
                         let (taps, cells) = (taps.from(i, x_len), cells.add(2 * at));
                         match together {
@@ -187,19 +190,20 @@ impl<T: SimdReal> Spread<'_, T> {
     }
 }
 
-/// The cell of the tile's buffer at the start of the vector in which a sample's window starts.
+/// Returns the cell of the tile's buffer at the start of the vector in which a sample's window starts.
 #[inline(always)]
-fn vector<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
-    of_key(g.samples.keys[i]).0 as usize & !(g.layout().cells - 1)
+fn vector_start<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
+    unpack_key(g.samples.keys[i]).0 as usize & !(g.layout().cells - 1)
 }
 
 /// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
 ///
 /// # Safety
-/// `taps` and `keys` must be theirs, `values` those of their batch, and the window's rows from `first` on writable.
+/// `taps` and `keys` must belong to the samples, and `values` to their batch. The window's rows from `first` on must be
+/// writable.
 #[inline(always)]
 unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
-    window: Window,
+    window: WindowStrides,
     x_len: usize,
     taps: Taps<T>,
     keys: &[u32],
@@ -212,7 +216,7 @@ unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     unsafe {
         let mut x = [[zero; N]; S];
         for s in 0..S {
-            let value = values[of_key(keys[s]).1];
+            let value = values[unpack_key(keys[s]).1];
             let (value, _) = T::V::<A>::splat(value.re).zip(T::V::<A>::splat(value.im));
             for (v, x) in x[s].iter_mut().enumerate() {
                 *x = T::V::<A>::load(taps.x.add(s * x_len + v * lanes)).mul(value);
@@ -239,18 +243,18 @@ unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
 /// As for [`add`]: `y` must be the samples' taps, and the rows from `first` on must be writable.
 #[inline(always)]
 unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
-    window: Window,
+    window: WindowStrides,
     x: &[[T::V<A>; N]; S],
     y: *const T,
     first: *mut T,
 ) {
     let lanes = T::V::<A>::LANES;
     for jy in 0..window.height {
-        // SAFETY: the caller promises taps at `y`, and as many writable rows from `first` on.
+        // SAFETY: the caller promises taps at `y`, and the same number of writable rows from `first` on.
         unsafe {
             let p = first.add(jy * window.row);
             let y = y.add(jy * CHUNK);
-            // First the sum of these samples, then the cells: fewer additions round a large total.
+            // The samples are summed first, and then added to the cells: fewer additions round a large total.
             let factor = T::V::<A>::splat(*y);
             let mut sum: [T::V<A>; N] = std::array::from_fn(|i| x[0][i].mul(factor));
             for (s, x) in x.iter().enumerate().skip(1) {
@@ -269,17 +273,18 @@ unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
     }
 }
 
-/// Adds the sums of a block, rows of `N` vectors, to the cells from `cells` on, and the rounding errors of that to the
-/// cells from `lost` on.
+/// Adds the sums of a block, rows of `N` vectors, to the cells from `cells` on, and the rounding errors of these
+/// additions to the cells from `compensation` on.
 ///
 /// # Safety
-/// `sums` must be a block. The window's rows from `cells` on and from `lost` on must lie inside a tile's buffers.
+/// `sums` must be a block. The window's rows from `cells` on and from `compensation` on must be inside a tile's
+/// buffers.
 #[inline(always)]
 unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
     g: &Gridder<T>,
     sums: *const T,
     cells: *mut T,
-    lost: *mut T,
+    compensation: *mut T,
 ) {
     let lanes = T::V::<A>::LANES;
     let window = g.tiling.window(g.tiling.extent[0], g.tiling.extent[1]);
@@ -289,64 +294,66 @@ unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
             for v in 0..N {
                 // SAFETY: the caller promises a block, and rows inside the buffers.
                 unsafe {
-                    let (cell, lost) = (cells.add(to + v * lanes), lost.add(to + v * lanes));
+                    let (cell, compensation) = (cells.add(to + v * lanes), compensation.add(to + v * lanes));
                     let (a, b) = (T::V::<A>::load(cell), T::V::<A>::load(sums.add(from + v * lanes)));
                     let sum = a.add(b);
                     let of_b = sum.sub(a);
                     let error = a.sub(sum.sub(of_b)).add(b.sub(of_b));
                     sum.store(cell);
-                    T::V::<A>::load(lost).add(error).store(lost);
+                    T::V::<A>::load(compensation).add(error).store(compensation);
                 }
             }
         }
     }
 }
 
-/// Which cells of a tile's buffer are added to the grid.
+/// The cells of a tile's buffer that are added to the grid.
 #[derive(Clone, Copy, PartialEq)]
-enum Cells {
+enum MergeRegion {
+    /// All cells.
     All,
-    /// Those that no other tile reaches.
+    /// The cells that no other tile reaches.
     Inside,
-    /// The others.
+    /// The cells that other tiles also reach.
     Edges,
 }
 
-impl Cells {
-    /// The regions along x (see [`Place`]) that are treated in rows of these regions along y and z: from the first of
-    /// each pair to before the second.
+impl MergeRegion {
+    /// Returns the ranges of regions along x (see [`TilePlacement`]) that are processed in rows of these regions along
+    /// y and z, as [first, end).
     #[inline(always)]
     fn regions(self, y: usize, z: usize) -> &'static [[usize; 2]] {
         match (self, y == 1 && z == 1) {
-            (Cells::All, _) | (Cells::Edges, false) => &[[0, 3]],
-            (Cells::Inside, true) => &[[1, 2]],
-            (Cells::Inside, false) => &[],
-            (Cells::Edges, true) => &[[0, 1], [2, 3]],
+            (MergeRegion::All, _) | (MergeRegion::Edges, false) => &[[0, 3]],
+            (MergeRegion::Inside, true) => &[[1, 2]],
+            (MergeRegion::Inside, false) => &[],
+            (MergeRegion::Edges, true) => &[[0, 1], [2, 3]],
         }
     }
 }
 
-/// Adds a tile's buffers to the grids, or stores them there where the part is the first to reach cells.
-struct Merge<'a, T> {
+/// The merge of a part: adds the tile's buffers to the grids, or stores them if the part is the first to reach the
+/// cells.
+struct MergeKernel<'a, T> {
     gridder: &'a Gridder<T>,
-    part: &'a Part,
-    cells: Cells,
-    grid: &'a Shared<'a, Complex<T>>,
+    part: &'a TilePart,
+    cells: MergeRegion,
+    grid: &'a SharedSlice<'a, Complex<T>>,
     arrays: usize,
-    work: &'a Work<T>,
+    work: &'a ThreadBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for Merge<'_, T> {
+impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let place = Place::new(&self.gridder.tiling, self.part);
+        let placement = TilePlacement::new(&self.gridder.tiling, self.part);
         for array in 0..self.arrays {
-            for (rz, z) in place.lines(2) {
-                for (ry, y) in place.lines(1) {
+            for (rz, z) in placement.lines(2) {
+                for (ry, y) in placement.lines(1) {
                     for &along_x in self.cells.regions(ry, rz) {
-                        self.row(&place, array, along_x, [ry, rz], [y, z]);
+                        self.row(&placement, array, along_x, [ry, rz], [y, z]);
                     }
                 }
             }
@@ -354,28 +361,35 @@ impl<T: SimdReal> Kernel for Merge<'_, T> {
     }
 }
 
-impl<T: SimdReal> Merge<'_, T> {
-    /// Adds some regions of a row of an array's buffer: of those along x from `first` to before `last`, of the others
-    /// `ry` and `rz`.
+impl<T: SimdReal> MergeKernel<'_, T> {
+    /// Adds some regions of a row of an array's buffer: along x from `first` to before `last`, along y and z the
+    /// regions `ry` and `rz`.
     #[inline(always)]
-    fn row(&self, place: &Place, array: usize, [first, last]: [usize; 2], [ry, rz]: [usize; 2], [y, z]: [usize; 2]) {
-        let Merge { gridder: g, part, grid, .. } = self;
+    fn row(
+        &self,
+        placement: &TilePlacement,
+        array: usize,
+        [first, last]: [usize; 2],
+        [ry, rz]: [usize; 2],
+        [y, z]: [usize; 2],
+    ) {
+        let MergeKernel { gridder: g, part, grid, .. } = self;
         let [gx, gy, gz] = g.tiling.size;
         let [row, rows, _] = g.tiling.extent;
-        let (origin, bounds) = (place.origin[0], place.regions[0]);
+        let (origin, bounds) = (placement.origin[0], placement.regions[0]);
         let first_cell = array * gx * gy * gz;
-        let (to, ahead) = (first_cell + place.row(z, y), first_cell + place.row(z, y + PREFETCHED_ROWS));
+        let (to, ahead) = (first_cell + placement.row(z, y), first_cell + placement.row(z, y + PREFETCHED_ROWS));
         let from = &self.work.cells[array * g.buffer_len() + (z * rows + y) * row..][..row];
         let store = [0, 1, 2].map(|rx| part.is_first([rx, ry, rz]));
         let (mut x, end) = (bounds[first], bounds[last]);
         (x..end).step_by(8).for_each(|x| prefetch(grid.address(ahead + (origin + x) % gx)));
         while x < end {
             let rx = (1..3).filter(|&r| bounds[r] <= x).count();
-            // Regions that are treated alike go together, up to the edge of the grid.
-            let alike = (rx + 1..last).find(|&r| store[r] != store[rx]).unwrap_or(last);
+            // Regions with the same treatment are processed together, up to the edge of the grid.
+            let region_end = (rx + 1..last).find(|&r| store[r] != store[rx]).unwrap_or(last);
             let start = (origin + x) % gx;
-            let len = (bounds[alike] - x).min(gx - start);
-            // SAFETY: it is this part's turn: no other part that shares these cells with it is being added.
+            let len = (bounds[region_end] - x).min(gx - start);
+            // SAFETY: this part holds the ticket: no other part that shares these cells is being added.
             let cells = unsafe { grid.part(to + start, len) };
             if store[rx] {
                 cells.copy_from_slice(&from[x..x + len]);

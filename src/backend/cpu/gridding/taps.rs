@@ -1,24 +1,24 @@
-//! The values of the window at samples (taps), as polynomials. The loops here and in spread.rs and interpolate.rs are
-//! compiled for each vector unit: all that they call is `#[inline(always)]`.
+//! The taps, which are the values of the window at samples, by polynomials. The loops here and in spread.rs and
+//! interpolate.rs are compiled for each vector unit: all functions that they call are `#[inline(always)]`.
 //!
-//! Every lane of a vector evaluates another sample. The window is even, so that the taps j and W - 1 - j share their
-//! even and odd parts. The taps along y and z stay as they come, [tap][sample]: their readers take one value at a time.
-//! Those along x are transposed to a row for each sample.
+//! Every lane of a vector evaluates a different sample. The window is even, so that the taps j and W - 1 - j share
+//! their even and odd parts. The taps along y and z stay in the order [tap][sample], because their readers load one
+//! value at a time. Those along x are transposed to a row per sample.
 
-use super::sorting::{of_key, SortedSamples};
-use super::tiling::{Layout, Tiling};
-use crate::backend::cpu::simd::{transpose, Arith, Kernel, Level, SimdReal, Vector, MOST_LANES};
+use super::sorting::{unpack_key, SortedSamples};
+use super::tiling::{Tiling, WindowLayout};
+use crate::backend::cpu::simd::{transpose, Arith, Kernel, Level, SimdReal, Vector, MAX_LANES};
 use crate::backend::{MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{try_reserve, Result};
 
-/// Samples whose taps are computed before any of them is used: a multiple of the lanes of every vector.
+/// Number of samples whose taps are computed before any of them is used: a multiple of the lanes of every vector.
 pub const CHUNK: usize = 32;
 
-/// Compiles `$work` for each number of vectors, which is the constant `$N` there, and does it for `$count`.
+/// Compiles `$work` for each number of vectors, as the constant `$N`, and runs the copy for `$count`.
 macro_rules! with_vectors {
     ($count:expr, $A:ident, [$($n:literal)*], $N:ident => $work:block) => {
         match $count {
-            // More vectors than the widest window covers never occur, and are not compiled.
+            // Larger numbers of vectors than the widest window covers never occur, and are not compiled.
             $($n if $n * T::V::<$A>::LANES < 2 * (crate::backend::MAX_WIDTH + T::V::<$A>::LANES) => {
                 const $N: usize = $n;
                 $work
@@ -29,7 +29,7 @@ macro_rules! with_vectors {
 }
 pub(super) use with_vectors;
 
-/// Compiles `$work` for each number of coefficients, which is the constant `$H` there, and does it for `$count`.
+/// Compiles `$work` for each number of coefficients, as the constant `$H`, and runs the copy for `$count`.
 macro_rules! with_terms {
     ($count:expr, [$($n:literal)*], $H:ident => $work:block) => {
         match $count {
@@ -42,17 +42,17 @@ macro_rules! with_terms {
     };
 }
 
-/// The window's polynomials, of the first half of the taps: the others are their mirror images.
+/// The window's polynomials for the first half of the taps; the others are their mirror images.
 pub struct Polynomials<T> {
     width: usize,
-    /// Coefficients in t^2 of the even part of a tap, and as many of the odd part divided by t.
+    /// Number of coefficients in t^2 of the even part of a tap, and of the odd part divided by t.
     terms: usize,
-    /// [tap][term][even, odd], highest power first.
+    /// Coefficients [tap][term][even, odd], highest power first.
     coefficients: Vec<T>,
 }
 
 impl<T: SimdReal> Polynomials<T> {
-    /// From rows of coefficients, highest power first, of all taps of an even window.
+    /// Creates the polynomials from rows of coefficients, highest power first, of all taps of an even window.
     pub fn new(window: &[Vec<f64>]) -> Result<Self> {
         let (rows, width) = (window.len(), window[0].len());
         assert!((2..=MAX_WIDTH).contains(&width) && rows <= MAX_DEGREE + 1);
@@ -60,7 +60,7 @@ impl<T: SimdReal> Polynomials<T> {
         let mut coefficients = try_reserve(2 * pairs * terms, "the window's polynomials")?;
         for j in 0..pairs {
             for term in (0..terms).rev() {
-                // Of a tap and its mirror image each has half the say.
+                // A tap and its mirror image contribute equally.
                 let part = |power: usize, sign: f64| match rows.checked_sub(power + 1) {
                     Some(row) => T::of(0.5 * (window[row][j] + sign * window[row][width - 1 - j])),
                     None => T::ZERO,
@@ -72,21 +72,22 @@ impl<T: SimdReal> Polynomials<T> {
     }
 }
 
-/// Where the taps of a chunk of samples are.
+/// Addresses of the taps of a chunk of samples.
 #[derive(Clone, Copy)]
 pub struct Taps<T> {
-    /// Along x: a record of `Layout::x_len` reals for each sample, every tap twice.
+    /// Along x: a record of `WindowLayout::x_len` reals for each sample, with every tap twice.
     pub x: *const T,
-    /// Along y and z: [tap][`CHUNK` samples].
+    /// Along y: [tap][`CHUNK` samples].
     pub y: *const T,
+    /// Along z: [tap][`CHUNK` samples].
     pub z: *const T,
 }
 
 impl<T> Taps<T> {
-    /// Those from sample `i` of the chunk on.
+    /// Returns the taps from sample `i` of the chunk on.
     ///
     /// # Safety
-    /// The chunk must have so many samples.
+    /// The chunk must have more than `i` samples.
     #[inline(always)]
     pub unsafe fn from(self, i: usize, x_len: usize) -> Self {
         // SAFETY: the caller promises samples from i on.
@@ -94,15 +95,16 @@ impl<T> Taps<T> {
     }
 }
 
-/// Reals that the taps of a chunk of samples take: a record of each along x, then for each axis all samples' values of
-/// each tap. Along x zeros fill up the last vector of cells.
+/// Returns the length of the taps of a chunk in reals: a record per sample along x, then all samples' values of each
+/// tap per axis. Along x, zeros fill the last vector of cells.
 pub fn taps_len(tiling: &Tiling) -> usize {
     CHUNK * (tiling.layout.x_len + tiling.layout.x_taps + tiling.taps[1] + tiling.taps[2])
 }
 
 impl<T: SimdReal> Polynomials<T> {
-    /// Computes the taps of `count` samples from `first` on. Those along x are there twice each, for real and imaginary
-    /// parts, `moved` by as many cells as the window starts after the vector, or not.
+    /// Computes the taps of `count` samples from `first` on. The taps along x appear twice, for real and imaginary
+    /// parts. If `shifted` is set, they are shifted by the cells between the start of the vector and the start of the
+    /// window.
     #[inline(always)]
     pub fn taps(
         &self,
@@ -110,51 +112,51 @@ impl<T: SimdReal> Polynomials<T> {
         tiling: &Tiling,
         samples: &SortedSamples<T>,
         (first, count): (usize, usize),
-        moved: bool,
+        shifted: bool,
         memory: &mut [T],
     ) -> Taps<T> {
         assert!(count <= CHUNK && first + count <= samples.order.len() && memory.len() == taps_len(tiling));
         let taps = memory.as_mut_ptr();
-        // One copy for all widths: inlined it would be compiled for each. A moved record is read soon, in pieces of the
-        // vectors that it was written in: a processor forwards these from its stores.
-        let write = WriteTaps { polynomials: self, tiling, samples, first, count, moved, taps };
-        if moved {
+        // One copy serves all widths; an inlined function would be compiled for each. A shifted record is read soon, in
+        // pieces of the vectors that it was written in, which a processor forwards from its stores.
+        let write = TapKernel { polynomials: self, tiling, samples, first, count, shifted, taps };
+        if shifted {
             level.run_rows(write);
         } else {
             level.run(write);
         }
-        let (_, y_at, z_at) = places(tiling);
+        let (_, y_at, z_at) = tap_offsets(tiling);
         Taps { x: taps, y: taps.wrapping_add(y_at), z: taps.wrapping_add(z_at) }
     }
 }
 
-/// Where the taps along each axis begin; those along x before they are transposed.
+/// Returns the offsets of the taps along each axis; those along x are the ones before the transposition.
 #[inline(always)]
-fn places(tiling: &Tiling) -> (usize, usize, usize) {
+fn tap_offsets(tiling: &Tiling) -> (usize, usize, usize) {
     let x_at = CHUNK * tiling.layout.x_len;
     let y_at = x_at + CHUNK * tiling.layout.x_taps;
     (x_at, y_at, y_at + CHUNK * tiling.taps[1])
 }
 
-/// Writes taps to memory of [`taps_len`] reals, whose rows of zeros nobody else writes.
-struct WriteTaps<'a, T> {
+/// The computation of taps, in memory of [`taps_len`] reals whose rows of zeros are never overwritten.
+struct TapKernel<'a, T> {
     polynomials: &'a Polynomials<T>,
     tiling: &'a Tiling,
     samples: &'a SortedSamples<T>,
     first: usize,
     count: usize,
-    moved: bool,
+    shifted: bool,
     taps: *mut T,
 }
 
-impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
+impl<T: SimdReal> Kernel for TapKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let WriteTaps { tiling, samples, first, count, taps, .. } = self;
+        let TapKernel { tiling, samples, first, count, taps, .. } = self;
         let lanes = T::V::<A>::LANES;
-        let (x_at, y_at, z_at) = places(tiling);
+        let (x_at, y_at, z_at) = tap_offsets(tiling);
         let Polynomials { width, terms, coefficients } = self.polynomials;
         let (width, coefficients) = (*width, coefficients.as_ptr());
         with_terms!(*terms, [1 2 3 4 5 6 7 8 9 10 11 12 13], H => {
@@ -164,9 +166,9 @@ impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
                 }
                 let offsets = samples.t[axis].as_ptr();
                 for start in (0..count).step_by(lanes) {
-                    // SAFETY: `Polynomials::taps` has checked sizes. The offsets are followed by room for a vector. The
-                    // lanes of a vector divide CHUNK, so that there is room for the last vector's taps too. There are
-                    // 2 H coefficients for each pair of taps.
+                    // SAFETY: `Polynomials::taps` has checked the sizes. The offsets are followed by a padding of one
+                    // vector. The lanes of a vector divide CHUNK, so that the last vector's taps fit too. There are 2 H
+                    // coefficients for each pair of taps.
                     unsafe {
                         let t = T::V::<A>::load(offsets.add(first + start));
                         let square = t.mul(t);
@@ -189,37 +191,37 @@ impl<T: SimdReal> Kernel for WriteTaps<'_, T> {
     }
 }
 
-impl<T: SimdReal> WriteTaps<'_, T> {
-    /// Makes records of the taps along x, which begin at `x_at`.
+impl<T: SimdReal> TapKernel<'_, T> {
+    /// Transposes the taps along x, which begin at `x_at`, to records.
     ///
     /// # Safety
-    /// `taps` must have the room that `Polynomials::taps` has checked, and the taps along x be written.
+    /// `taps` must have the length that `Polynomials::taps` has checked, and the taps along x must be written.
     #[inline(always)]
     unsafe fn transpose<A: Arith>(&self, x_at: usize) {
         let lanes = T::V::<A>::LANES;
         let zero = T::V::<A>::splat(T::ZERO);
-        let Layout { x_len, row_vectors, .. } = self.tiling.layout;
-        // A vector in which a window starts has LANES / 2 cells.
+        let WindowLayout { x_len, row_vectors, .. } = self.tiling.layout;
+        // A vector of cells has LANES / 2 cells.
         let within = lanes as u32 / 2 - 1;
         let keys = self.samples.keys.as_ptr().wrapping_add(self.first);
         for start in (0..self.count).step_by(lanes) {
             for block in 0..self.tiling.taps[0].div_ceil(lanes / 2) {
-                let mut rows = [zero; MOST_LANES];
+                let mut rows = [zero; MAX_LANES];
                 for i in (0..lanes).step_by(2) {
                     let at = x_at + (block * lanes + i) / 2 * CHUNK + start;
-                    // SAFETY: the taps are followed by rows of zeros, as many as fill whole vectors of cells.
+                    // SAFETY: the taps are followed by rows of zeros that fill whole vectors of cells.
                     let row = unsafe { T::V::<A>::load(self.taps.add(at)) };
                     (rows[i], rows[i + 1]) = (row, row);
                 }
                 transpose::<T, _>(&mut rows);
                 for (i, row) in rows[..lanes].iter().enumerate() {
-                    // SAFETY: a record has x_len reals, enough for row_vectors, and for whole vectors of taps after the
-                    // shift, which is less than a vector where records are moved. The keys are followed by room for a
-                    // vector.
+                    // SAFETY: a record has x_len reals: enough for row_vectors, and for whole vectors of taps after the
+                    // shift, which is less than a vector. The keys are followed by a padding of one vector.
                     unsafe {
                         let record = self.taps.add((start + i) * x_len);
-                        let shift = if self.moved { 2 * (of_key(*keys.add(start + i)).0 & within) as usize } else { 0 };
-                        if self.moved && block == 0 {
+                        let shift =
+                            if self.shifted { 2 * (unpack_key(*keys.add(start + i)).0 & within) as usize } else { 0 };
+                        if self.shifted && block == 0 {
                             zero.store(record);
                             zero.store(record.add((row_vectors - 1) * lanes));
                         }

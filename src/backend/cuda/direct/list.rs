@@ -5,8 +5,8 @@ use super::super::gpu::{launch, Gpu};
 use super::super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::super::runtime::{Function, Properties};
 use super::work::{self, blocks, WorkMemory, WorkOffsets, PARTS_BYTES};
-use crate::backend::direct_lists::Lists;
-use crate::backend::{DevicePointer, MapsGiven, Span};
+use crate::backend::direct_lists::PointLists;
+use crate::backend::{DevicePointer, MapPresence, Span};
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::real::Real;
 use crate::base::sizes::{product, sum};
@@ -78,7 +78,7 @@ pub struct ListSum<T> {
 impl<T: Real> ListSum<T> {
     /// Creates the sums. In f32 the GPU's special functions compute sines and powers, unless `tolerance` is below their
     /// error (and not 0).
-    pub fn new(gpu: &Gpu, lists: &Lists<Cow<[T]>>, tolerance: f64) -> Result<Self> {
+    pub fn new(gpu: &Gpu, lists: &PointLists<Cow<[T]>>, tolerance: f64) -> Result<Self> {
         let accurate = tolerance > 0.0 && tolerance < FAST_ERROR;
         let (axes, decays) = (lists.axes, lists.decays);
         let counts = [lists.samples.len(), lists.voxels.len()];
@@ -132,7 +132,7 @@ impl<T: Real> ListSum<T> {
     }
 
     /// Returns its bytes: coordinates, maps and order of both lists, and work memory.
-    pub fn bytes(properties: &Properties, samples: usize, voxels: usize, ndim: usize, maps: MapsGiven) -> usize {
+    pub fn bytes(properties: &Properties, samples: usize, voxels: usize, ndim: usize, maps: MapPresence) -> usize {
         let [of_samples, of_voxels] =
             maps.lists(ndim).map(|lists| lists.saturating_mul(size_of::<T>()) + size_of::<u32>());
         let points = sum(&[product(&[samples, of_samples]), product(&[voxels, of_voxels])]);

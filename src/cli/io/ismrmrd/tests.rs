@@ -6,7 +6,7 @@ use crate::io::{Image, Placement, ScanIndex};
 use hdf5::types::{TypeDescriptor, VarLenArray};
 use num_complex::Complex;
 use recon::acquisition::AcquisitionUse;
-use recon::atomic_file::whole;
+use recon::atomic_file::write_atomically;
 use recon::error::{ErrorKind, Result};
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,7 @@ fn write_raw(
     total: usize,
     acquisitions: &mut dyn Iterator<Item = Acquisition>,
 ) -> Result<()> {
-    whole(|files| super::write::write_raw(files, path, xml, total, acquisitions))
+    write_atomically(|files| super::write::write_raw(files, path, xml, total, acquisitions))
 }
 
 /// A file with these acquisitions, read again.

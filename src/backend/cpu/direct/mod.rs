@@ -8,14 +8,14 @@ mod power;
 use super::simd::Level;
 use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
-use crate::backend::direct_lists::{Lists, MapsGiven};
+use crate::backend::direct_lists::{MapPresence, PointLists};
 use crate::backend::Sign;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
-use crate::base::interrupt::Watch;
+use crate::base::interrupt::StopSignal;
 use crate::base::off_resonance::OffResonance;
 use crate::base::sizes::{product, sum, three_axes};
-use list::Points;
+use list::PointSet;
 use num_complex::Complex;
 use std::borrow::Cow;
 
@@ -26,15 +26,16 @@ pub struct DirectSum<T> {
     scratch: Pool<Vec<T>>,
 }
 
+/// The voxels of direct sums, which decide the algorithm.
 enum Sums<T> {
-    /// Between samples at k and the voxels of a grid, axis by axis.
+    /// Sums between samples at k and the voxels of a grid, axis by axis.
     Grid { k: Vec<Vec<T>>, dims: [usize; 3] },
-    /// Between any two lists; of a grid's voxels where there is a map.
-    Lists(Lists<Vec<T>>),
+    /// Sums between two lists of points; also for the voxels of a grid with a map.
+    PointLists(PointLists<Vec<T>>),
 }
 
 impl<T: SimdReal> DirectSum<T> {
-    /// See [`crate::backend::Backend::direct_sum`].
+    /// Implements [`crate::backend::Backend::direct_sum`].
     pub fn new(
         threads: &Threads,
         level: Level,
@@ -43,80 +44,80 @@ impl<T: SimdReal> DirectSum<T> {
         voxels: Option<&[&[T]]>,
         off_resonance: Option<OffResonance<'_, T>>,
     ) -> Result<Self> {
-        let own = |lists: Vec<Cow<[T]>>| -> Result<Vec<Vec<T>>> {
-            let own = |list: Cow<[T]>| match list {
+        let to_owned_lists = |lists: Vec<Cow<[T]>>| -> Result<Vec<Vec<T>>> {
+            let owned = |list: Cow<[T]>| match list {
                 Cow::Owned(list) => Ok(list),
                 Cow::Borrowed(list) => try_collect(list.len(), "coordinates", list.iter().copied()),
             };
-            lists.into_iter().map(own).collect()
+            lists.into_iter().map(owned).collect()
         };
-        if voxels.is_some() || MapsGiven::of(&off_resonance).any() {
-            let Lists { samples, voxels, axes, decays } = Lists::new(k, dims, voxels, off_resonance)?;
-            let lists = Lists { samples: own(samples)?, voxels: own(voxels)?, axes, decays };
-            return Ok(DirectSum { level, sums: Sums::Lists(lists), scratch: Pool::new() });
+        if voxels.is_some() || MapPresence::of(&off_resonance).any() {
+            let PointLists { samples, voxels, axes, decays } = PointLists::new(k, dims, voxels, off_resonance)?;
+            let lists = PointLists { samples: to_owned_lists(samples)?, voxels: to_owned_lists(voxels)?, axes, decays };
+            return Ok(DirectSum { level, sums: Sums::PointLists(lists), scratch: Pool::new() });
         }
-        let k = own(k.iter().map(|k| Cow::Borrowed(*k)).collect())?;
+        let k = to_owned_lists(k.iter().map(|k| Cow::Borrowed(*k)).collect())?;
         let dims = three_axes(dims);
-        // Allocated here, so that no sum fails for lack of memory.
+        // The scratch is allocated here, so that no sum fails for lack of memory.
         let scratch = Pool::filled(1, || grid::scratch(threads, level, k[0].len(), dims))?;
         Ok(DirectSum { level, sums: Sums::Grid { k, dims }, scratch })
     }
 
-    /// Bytes held: coordinates, maps and times, and the scratch of sums.
+    /// Returns the bytes held: coordinates, maps and times, and the scratch of sums.
     pub fn bytes(
         threads: usize,
         level: Level,
         samples: usize,
         dims: &[usize],
         listed: Option<usize>,
-        maps: MapsGiven,
+        maps: MapPresence,
     ) -> usize {
-        let [of_samples, of_voxels] = maps.lists(dims.len());
-        let samples_bytes = product(&[samples, of_samples, size_of::<T>()]);
+        let [sample_lists, voxel_lists] = maps.lists(dims.len());
+        let samples_bytes = product(&[samples, sample_lists, size_of::<T>()]);
         if listed.is_some() || maps.any() {
             let voxels = listed.unwrap_or_else(|| product(dims));
-            return sum(&[samples_bytes, product(&[voxels, of_voxels, size_of::<T>()])]);
+            return sum(&[samples_bytes, product(&[voxels, voxel_lists, size_of::<T>()])]);
         }
         let scratch = grid::scratch_len::<T>(threads, level, samples, three_axes(dims));
         sum(&[samples_bytes, product(&[scratch, size_of::<T>()])])
     }
 
-    /// See [`crate::backend::Backend::sum_to_image`].
+    /// Implements [`crate::backend::Backend::sum_to_image`].
     pub fn to_image(&self, threads: &Threads, values: &[Complex<T>], image: &mut [Complex<T>]) -> Result<()> {
-        let (level, watch) = (self.level, Watch::new());
+        let (level, stop) = (self.level, StopSignal::new());
         match &self.sums {
             Sums::Grid { k, dims } => {
                 let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k[0].len(), *dims));
-                grid::to_image(threads, level, &watch, &mut scratch, k, *dims, values, image);
+                grid::to_image(threads, level, &stop, &mut scratch, k, *dims, values, image);
             }
-            Sums::Lists(lists) => {
-                let [samples, voxels] = points(lists);
-                list::sum(threads, level, &watch, Sign::Plus, samples, values, voxels, image);
+            Sums::PointLists(lists) => {
+                let [samples, voxels] = point_sets(lists);
+                list::sum(threads, level, &stop, Sign::Plus, samples, values, voxels, image);
             }
         }
-        watch.check("exact sums")
+        stop.check("exact sums")
     }
 
-    /// See [`crate::backend::Backend::sum_to_samples`].
+    /// Implements [`crate::backend::Backend::sum_to_samples`].
     pub fn to_samples(&self, threads: &Threads, image: &[Complex<T>], values: &mut [Complex<T>]) -> Result<()> {
-        let (level, watch) = (self.level, Watch::new());
+        let (level, stop) = (self.level, StopSignal::new());
         match &self.sums {
             Sums::Grid { k, dims } => {
                 let mut scratch = self.scratch.take_or_wait(|| grid::scratch(threads, level, k[0].len(), *dims));
-                grid::to_samples(threads, level, &watch, &mut scratch, k, *dims, image, values);
+                grid::to_samples(threads, level, &stop, &mut scratch, k, *dims, image, values);
             }
-            Sums::Lists(lists) => {
-                let [samples, voxels] = points(lists);
-                list::sum(threads, level, &watch, Sign::Minus, voxels, image, samples, values);
+            Sums::PointLists(lists) => {
+                let [samples, voxels] = point_sets(lists);
+                list::sum(threads, level, &stop, Sign::Minus, voxels, image, samples, values);
             }
         }
-        watch.check("exact sums")
+        stop.check("exact sums")
     }
 }
 
-/// Samples and voxels.
-fn points<T>(lists: &Lists<Vec<T>>) -> [Points<'_, T>; 2] {
-    [&lists.samples, &lists.voxels].map(|all| Points {
+/// Returns the samples and the voxels.
+fn point_sets<T>(lists: &PointLists<Vec<T>>) -> [PointSet<'_, T>; 2] {
+    [&lists.samples, &lists.voxels].map(|all| PointSet {
         coordinates: &all[..lists.axes],
         decay: all.last().filter(|_| lists.decays).map(|last| &last[..]),
     })
@@ -126,7 +127,7 @@ fn points<T>(lists: &Lists<Vec<T>>) -> [Points<'_, T>; 2] {
 mod tests {
     use super::*;
 
-    /// Uniform in [-0.5, 0.5).
+    /// Returns a number that is uniform in [-0.5, 0.5).
     fn uniform(state: &mut u64) -> f64 {
         *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = *state;
@@ -135,7 +136,7 @@ mod tests {
         ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 - 0.5
     }
 
-    fn points<T: SimdReal>(state: &mut u64, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {
+    fn point_sets<T: SimdReal>(state: &mut u64, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {
         (0..ndim).map(|_| (0..count).map(|_| T::of(scale * uniform(state))).collect()).collect()
     }
 
@@ -143,8 +144,8 @@ mod tests {
         lists.iter().map(|l| &l[..]).collect()
     }
 
-    /// Distance from out(a) = sum_b values(b) exp(sign i 2 pi a.b - d_a d_b), relative to the expected norm of these
-    /// sums. The first lists of both, as many as `axes`, are a and b; where `decays`, the last ones are d.
+    /// Returns the l2 error of out(a) = sum_b values(b) exp(sign i 2 pi a.b - d_a d_b), relative to the expected norm
+    /// of these sums. The first `axes` lists of both are a and b; if `decays` is set, the last lists are d.
     fn compare<T: SimdReal>(
         out: &[Complex<T>],
         sign: f64,
@@ -183,28 +184,28 @@ mod tests {
         (0..count).map(|_| Complex::new(T::of(uniform(state)), T::of(uniform(state)))).collect()
     }
 
-    /// Both directions at every level: their errors, that all of the output is written, and that neither the number of
-    /// threads nor an earlier call changes a bit.
+    /// Checks both directions at every level: their errors, that the whole output is written, and that bits depend
+    /// neither on the number of threads nor on an earlier call.
     fn check<T: SimdReal>(dims: &[usize], samples: usize, list: Option<usize>, bound: f64) {
-        check_with_maps::<T>(dims, samples, list, MapsGiven::default(), 0.0, bound);
+        check_with_maps::<T>(dims, samples, list, MapPresence::default(), 0.0, bound);
     }
 
-    /// The same with maps of off-resonance, of 400 Hz, and of decay, which reaches the product `decay` with times of
-    /// either sign.
+    /// Checks the same as [`check`], with maps of off-resonance, of 400 Hz, and of decay. The product of decay and
+    /// times of either sign is at most `decay`.
     fn check_with_maps<T: SimdReal>(
         dims: &[usize],
         samples: usize,
         list: Option<usize>,
-        maps: MapsGiven,
+        maps: MapPresence,
         decay: f64,
         bound: f64,
     ) {
         let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let mut state = clock.as_nanos() as u64;
         let what = format!("{} {dims:?} {samples} {list:?} {maps:?} {decay}, seed {state}", T::NAME);
-        let mut k = points::<T>(&mut state, dims.len(), samples, 0.999);
+        let mut k = point_sets::<T>(&mut state, dims.len(), samples, 0.999);
         let mut voxels = match list {
-            Some(count) => points::<T>(&mut state, dims.len(), count, 200.0),
+            Some(count) => point_sets::<T>(&mut state, dims.len(), count, 200.0),
             None => {
                 let total: usize = dims.iter().product();
                 let mut stride = 1;
@@ -218,10 +219,10 @@ mod tests {
             }
         };
         let (d, x) = (complexes::<T>(&mut state, samples), complexes::<T>(&mut state, voxels[0].len()));
-        let times = points::<T>(&mut state, 1, samples, 0.1).remove(0);
-        let f = points::<T>(&mut state, 1, x.len(), 400.0).remove(0);
+        let times = point_sets::<T>(&mut state, 1, samples, 0.1).remove(0);
+        let f = point_sets::<T>(&mut state, 1, x.len(), 400.0).remove(0);
         let rate = |r: &T| T::of(2.0 * r.magnitude().wide() * decay / 0.05);
-        let r: Vec<T> = points::<T>(&mut state, 1, x.len(), 1.0)[0].iter().map(rate).collect();
+        let r: Vec<T> = point_sets::<T>(&mut state, 1, x.len(), 1.0)[0].iter().map(rate).collect();
         let off_resonance = OffResonance {
             field_map: maps.field.then_some(&f[..]),
             decay_map: maps.decay.then_some(&r[..]),
@@ -241,7 +242,7 @@ mod tests {
             voxels.push(r.clone());
         }
         for level in Level::all() {
-            let mut before: Option<[Vec<Complex<T>>; 2]> = None;
+            let mut expected: Option<[Vec<Complex<T>>; 2]> = None;
             for count in [1, 2, 2, 5] {
                 let threads = Threads::new(count).unwrap();
                 let sum = DirectSum::new(&threads, level, &slices(&given), dims, list.as_deref(), off_resonance);
@@ -250,23 +251,23 @@ mod tests {
                 let (mut image, mut values) = (vec![nan; x.len()], vec![nan; d.len()]);
                 sum.to_image(&threads, &d, &mut image).unwrap();
                 sum.to_samples(&threads, &x, &mut values).unwrap();
-                match &before {
+                match &expected {
                     None => {
                         let errors = [
                             compare(&image, 1.0, kinds, &k, &d, &voxels),
                             compare(&values, -1.0, kinds, &voxels, &x, &k),
                         ];
                         assert!(errors.iter().all(|e| *e < bound), "{errors:?} {} {what}", level.name());
-                        before = Some([image, values]);
+                        expected = Some([image, values]);
                     }
-                    Some(before) => assert!(before[0] == image && before[1] == values, "{} {what}", level.name()),
+                    Some(expected) => assert!(expected[0] == image && expected[1] == values, "{} {what}", level.name()),
                 }
             }
         }
     }
 
     // Bounds are about forty roundings: sums of a thousand numbers lose a dozen, and in double precision the reference
-    // loses as many.
+    // loses the same.
     #[test]
     fn sums_on_grids_of_all_shapes() {
         for dims in [
@@ -285,14 +286,14 @@ mod tests {
             &[8, 20, 3],
             &[9, 3, 32],
         ] {
-            // A single sample, and more samples than a run of the inner product or a block takes.
+            // A single sample, and more samples than a run of the inner product or a block contains.
             for samples in [1, 3, 300, 1100] {
                 check::<f32>(dims, samples, None, 5e-6);
                 check::<f64>(dims, samples, None, 1e-14);
             }
         }
-        // More lines than are folded at a time. The values of three samples, each a sum over half a million voxels, are
-        // 8e-7 off at the median of all draws and 2.2e-6 at one draw in four hundred.
+        // More lines than are folded at a time. The values of three samples, each a sum over half a million voxels,
+        // have an error of 8e-7 in the median of all draws, and of 2.2e-6 in one draw of four hundred.
         check::<f32>(&[512, 1100], 3, None, 5e-6);
     }
 
@@ -306,12 +307,13 @@ mod tests {
         }
     }
 
-    // Times are up to 0.05 s either way, so that factors reach from exp(-decay) to its inverse. Decay of 60 is the most
-    // that a plan takes: its products and exponents are rounded twice, which is an error of 60 roundings at most.
+    // Times are up to 0.05 s in either direction, so that factors range from exp(-decay) to its inverse. A decay of 60
+    // is the maximum that a plan accepts. Its products and exponents are rounded twice, which is an error of at most 60
+    // roundings.
     #[test]
     fn sums_with_off_resonance_and_decay() {
-        let [field, decay] = [true, false].map(|field| MapsGiven { field, decay: !field });
-        let both = MapsGiven { field: true, decay: true };
+        let [field, decay] = [true, false].map(|field| MapPresence { field, decay: !field });
+        let both = MapPresence { field: true, decay: true };
         for (dims, list) in [
             (&[1, 1][..], None),
             (&[31, 17], None),
@@ -330,9 +332,9 @@ mod tests {
         }
     }
 
-    /// Where no coil sees a voxel its decay may be anything: no factor is NaN or infinite.
+    /// The decay of a voxel that no coil sees may have any value: no factor is NaN or infinite.
     #[test]
-    fn decay_beyond_all_bounds_stays_finite() {
+    fn extreme_decay_gives_finite_results() {
         let threads = Threads::new(1).unwrap();
         let (rates, times) = ([0.0, 20.0, 1e9, f32::MAX], [0.0, -0.3, 0.3, 1e-30]);
         let maps = OffResonance { field_map: None, decay_map: Some(&rates[..]), times: &times[..] };
@@ -341,14 +343,14 @@ mod tests {
             let mut values = [Complex::new(f32::NAN, f32::NAN); 4];
             sum.to_samples(&threads, &[Complex::new(1.0, -1.0); 4], &mut values).unwrap();
             assert!(values.iter().all(|z| z.re.is_finite() && z.im.is_finite()), "{values:?}");
-            // At time 0 nothing has decayed; after 0.3 s the first two voxels are left.
+            // At time 0 there is no decay; after 0.3 s only the first two voxels contribute.
             assert_eq!(values[0], Complex::new(4.0, -4.0));
             assert!((values[2].re - (1.0 + (-6.0f32).exp())).abs() < 1e-6, "{values:?}");
         }
     }
 
     #[test]
-    fn no_samples_make_an_empty_image() {
+    fn without_samples_the_image_is_zero() {
         let threads = Threads::new(2).unwrap();
         let map = [1.0f32, 2.0, 3.0, 4.0];
         let maps = OffResonance { field_map: Some(&map[..]), decay_map: Some(&map[..]), times: &[] };

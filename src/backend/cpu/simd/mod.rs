@@ -1,0 +1,20 @@
+//! Vector arithmetic: one source, compiled for several vector units, of which the best of the processor runs.
+//!
+//! A [`Kernel`] uses the [`Vector`] types of a level, or plain arrays of fixed size that the compiler vectorises.
+//! [`Level::run`] calls the copy compiled for that level, and [`Level::choose`] selects the level. dispatch.rs contains
+//! the calls, x86/ and portable.rs the vector types.
+
+mod dispatch;
+mod level;
+// Each target uses one of the two types; the tests use both.
+#[cfg(any(test, not(target_arch = "x86_64")))]
+#[allow(dead_code)]
+mod portable;
+#[cfg(test)]
+mod tests;
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub use level::Level;
+pub use vector::{prefetch, transpose, Arith, Kernel, SimdReal, Vector, MAX_LANES};
