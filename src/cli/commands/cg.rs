@@ -4,10 +4,10 @@ use crate::io::{FileUse, Scan};
 use crate::options::{
     defaults, Combination, DensityArgs, InputArgs, LambdaUnitKind, OffResonanceArgs, OutputArgs, PlanArgs, PriorKind,
 };
-use crate::run::coil_maps::{CoilMapEstimate, CoilMapFile};
+use crate::run::coil_maps::{self, CoilMapFile};
 use crate::run::input::scan_name;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
-use crate::run::output::{report_of, Outputs, STANDARD_OUTPUT};
+use crate::run::output::{report_of, STANDARD_OUTPUT};
 use crate::run::plan::ReusablePlan;
 use crate::run::precision::cast;
 use crate::run::resize::zeros;
@@ -18,7 +18,7 @@ use crate::run::weights::{warn_of_file_weights, Weights};
 use clap::ValueEnum;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
-use recon::{CgOptions, CgReport, Complex, Normal, Options, PlanInfo, Prior, Real, Result, Stop};
+use recon::{CgOptions, CgReport, Complex, Normal, PlanInfo, Prior, Real, Result, Stop};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -127,7 +127,7 @@ struct LeastSquares {
     #[command(flatten)]
     density: DensityArgs,
 
-    #[arg(long, value_name = "FILE", help = maps_help(), help_heading = "Coils", conflicts_with = "no_maps")]
+    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Coil maps, [encoded matrix, coils]"), help_heading = "Coils", conflicts_with = "no_maps")]
     maps: Option<PathBuf>,
 
     /// Solve for each coil separately, then combine the images
@@ -165,10 +165,6 @@ const UNWEIGHTED: &str = match defaults::WEIGHTED {
     false => "Use no weights in the data term [default]",
 };
 
-fn maps_help() -> String {
-    format!("Coil maps, [encoded matrix, coils] ({})", FileUse::ReadImages.extensions())
-}
-
 /// The noise level from which lambda is found.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum NoiseLevel {
@@ -200,18 +196,14 @@ pub fn run(args: &CgArgs) -> Result<()> {
     if args.input.frame_shots.is_some() && (args.solver.save_q.is_some() || args.solver.load_q.is_some()) {
         bail!(
             InvalidArgument,
-            "--save-q and --load-q are for one trajectory, but with --frame-shots each frame has a different one: leave \
+            "--save-q and --load-q are for one trajectory, but with --frame-shots each frame has its own: leave \
              one of them out"
         );
     }
-    Job {
-        input: &args.input,
-        off_resonance: Some(&args.off_resonance),
-        reconstruction: &args.solver,
-        plan: &args.plan,
-        outputs: Outputs { image: &args.output.output, report: args.report.as_deref() },
-    }
-    .run()
+    Job::new(&args.input, &args.output, &args.solver, &args.plan)
+        .with_off_resonance(&args.off_resonance)
+        .with_report(args.report.as_deref())
+        .run()
 }
 
 /// Data that scans share.
@@ -250,14 +242,13 @@ impl LeastSquares {
         }
     }
 
-    fn plan_options(&self, session: &Session) -> Options {
-        let normal = match self.normal {
+    fn normal(&self) -> Normal {
+        match self.normal {
             NormalKind::Auto if self.save_q.is_some() || self.load_q.is_some() => Normal::Toeplitz,
             NormalKind::Auto => Normal::Auto,
             NormalKind::Toeplitz => Normal::Toeplitz,
             NormalKind::Transforms => Normal::Transforms,
-        };
-        Options { normal, ..session.options.clone() }
+        }
     }
 
     fn weights<T: Real>(&self, scan: &Scan) -> Weights<T> {
@@ -365,23 +356,21 @@ impl Reconstruction for LeastSquares {
                 state.weights = Some((group[0], self.weights(scan).compute(&sampling, &session.options)?));
             }
         }
-        let estimate = CoilMapEstimate { session, density: &self.density, width: self.calibration.unwrap_or_default() };
         state.estimated_maps = None;
         if self.estimates_maps(scan) {
-            state.estimated_maps = Some(estimate.for_group(group)?);
+            state.estimated_maps =
+                Some(coil_maps::estimate(session, group, &self.density, self.calibration.unwrap_or(0))?);
         }
         Ok(())
     }
 
     fn plan<T: Real>(
         &self,
-        frame: &ScanFrame<'_>,
+        frame: &ScanFrame,
         previous: Option<ReusablePlan<T>>,
         state: &mut SolverState<T>,
     ) -> Result<ReusablePlan<T>> {
-        let sampling = frame.sampling::<T>()?;
-        let mut geometry = sampling.geometry();
-        geometry.coil_maps = match &self.maps {
+        let coil_maps = match &self.maps {
             Some(path) => Some(state.map_file.read(path, frame.scan)?),
             None => state.estimated_maps.as_deref(),
         };
@@ -389,7 +378,7 @@ impl Reconstruction for LeastSquares {
             state.weights = Some((frame.number, self.weights(frame.scan)));
         }
         let weights = state.weights.as_ref().map_or(&Weights::Default, |(_, weights)| weights);
-        let plan = ReusablePlan::new(previous, &geometry, weights, &self.plan_options(frame.session))?;
+        let plan = frame.plan(previous, weights, coil_maps, self.normal())?;
         if let Some(path) = &self.load_q {
             plan.plan.load_q(path).map_err(|e| with_file_name(e, path))?;
         }
@@ -398,10 +387,9 @@ impl Reconstruction for LeastSquares {
 
     fn image<T: Real>(
         &self,
-        frame: &ScanFrame<'_>,
+        frame: &ScanFrame,
         ReusablePlan { plan, .. }: &ReusablePlan<T>,
         state: &mut SolverState<T>,
-        progress: &dyn Fn(usize),
     ) -> Result<FrameResult> {
         let initial = match state.previous_image.take() {
             Some((number, image)) if number == frame.number => Some(image),
@@ -426,7 +414,7 @@ impl Reconstruction for LeastSquares {
         };
         let mut solution = zeros::<T>(plan.image_len())?;
         let report = plan.cg_with_progress(&frame.data::<T>()?, &mut solution, &options, |p| {
-            progress(p.image * p.iterations + p.iteration);
+            (frame.progress)(p.image * p.iterations + p.iteration);
             ControlFlow::Continue(())
         })?;
         log_summary(frame, &report);
@@ -469,7 +457,7 @@ fn stop_name(stop: Stop) -> &'static str {
     }
 }
 
-fn log_summary(frame: &ScanFrame<'_>, report: &CgReport) {
+fn log_summary(frame: &ScanFrame, report: &CgReport) {
     for (i, run) in report.runs.iter().enumerate() {
         let image = if report.runs.len() > 1 { format!(", coil {i}") } else { String::new() };
         log::info!(
@@ -484,7 +472,7 @@ fn log_summary(frame: &ScanFrame<'_>, report: &CgReport) {
 }
 
 /// Returns the report of an image.
-fn describe(frame: &ScanFrame<'_>, report: &CgReport, plan: &PlanInfo) -> serde_json::Value {
+fn describe(frame: &ScanFrame, report: &CgReport, plan: &PlanInfo) -> serde_json::Value {
     let describe_run = |run: &recon::CgRun| {
         serde_json::json!({
             "iterations": run.iterations(),

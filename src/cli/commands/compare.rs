@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Example: magnitudes, at the best scale, within the object, and a picture of all three:\n  \
     recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png")]
 pub struct CompareArgs {
-    #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"], help = files_help())]
+    #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"], help = FileUse::ReadImages.help("Images, and last the truth"))]
     files: Vec<PathBuf>,
 
     /// Whether the image is first multiplied by the number that makes its error least
@@ -66,10 +66,6 @@ pub struct CompareArgs {
     /// file where there are several
     #[arg(long)]
     json: bool,
-}
-
-fn files_help() -> String {
-    format!("Images, and last the truth ({})", FileUse::ReadImages.extensions())
 }
 
 /// How the image is scaled.

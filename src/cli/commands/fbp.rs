@@ -3,12 +3,11 @@
 use crate::io::Scan;
 use crate::options::{defaults, Combination, FilterKind, InputArgs, OutputArgs, PlanArgs};
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
-use crate::run::output::Outputs;
 use crate::run::plan::ReusablePlan;
 use crate::run::resize::zeros;
 use crate::run::session::Session;
 use crate::run::weights::Weights;
-use recon::{Real, Result};
+use recon::{Normal, Real, Result};
 
 /// Reconstruct 2D radial data, at any angles, by filtered backprojection
 ///
@@ -49,14 +48,7 @@ struct Backprojection {
 }
 
 pub fn run(args: &FbpArgs) -> Result<()> {
-    Job {
-        input: &args.input,
-        off_resonance: None,
-        reconstruction: &args.backprojection,
-        plan: &args.plan,
-        outputs: Outputs { image: &args.output.output, report: None },
-    }
-    .run()
+    Job::new(&args.input, &args.output, &args.backprojection, &args.plan).run()
 }
 
 impl Reconstruction for Backprojection {
@@ -72,25 +64,13 @@ impl Reconstruction for Backprojection {
         Ok(())
     }
 
-    fn plan<T: Real>(
-        &self,
-        frame: &ScanFrame<'_>,
-        previous: Option<ReusablePlan<T>>,
-        _state: &mut (),
-    ) -> Result<ReusablePlan<T>> {
-        let sampling = frame.sampling::<T>()?;
-        ReusablePlan::new(previous, &sampling.geometry(), &Weights::Default, &frame.session.options)
+    fn plan<T: Real>(&self, frame: &ScanFrame, previous: Option<Self::Plan<T>>, _: &mut ()) -> Result<Self::Plan<T>> {
+        frame.plan(previous, &Weights::Default, None, Normal::Auto)
     }
 
-    fn image<T: Real>(
-        &self,
-        frame: &ScanFrame<'_>,
-        ReusablePlan { plan, .. }: &ReusablePlan<T>,
-        _state: &mut (),
-        _progress: &dyn Fn(usize),
-    ) -> Result<FrameResult> {
-        let mut coils = zeros(plan.image_len())?;
-        plan.fbp(self.filter.into(), &frame.data::<T>()?, &mut coils)?;
+    fn image<T: Real>(&self, frame: &ScanFrame, plan: &Self::Plan<T>, _: &mut ()) -> Result<FrameResult> {
+        let mut coils = zeros(plan.plan.image_len())?;
+        plan.plan.fbp(self.filter.into(), &frame.data::<T>()?, &mut coils)?;
         frame.finish(coils, self.combine).map(FrameResult::from)
     }
 }

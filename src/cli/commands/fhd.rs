@@ -4,12 +4,11 @@ use crate::io::{FileUse, Scan};
 use crate::options::{defaults, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
 use crate::run::coil_maps::CoilMapFile;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
-use crate::run::output::Outputs;
 use crate::run::plan::ReusablePlan;
 use crate::run::resize::zeros;
 use crate::run::session::Session;
 use crate::run::weights::Weights;
-use recon::{Real, Result};
+use recon::{Normal, Real, Result};
 use std::path::PathBuf;
 
 /// Compute the adjoint transform E^H d, without density weights and without a scale factor
@@ -45,23 +44,12 @@ struct Adjoint {
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
     combine: Combination,
 
-    #[arg(long, value_name = "FILE", help = maps_help(), help_heading = "Reconstruction", conflicts_with = "combine")]
+    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Coil maps, [encoded matrix, coils], that combine the coils"), help_heading = "Reconstruction", conflicts_with = "combine")]
     maps: Option<PathBuf>,
 }
 
-fn maps_help() -> String {
-    format!("Coil maps, [encoded matrix, coils], that combine the coils ({})", FileUse::ReadImages.extensions())
-}
-
 pub fn run(args: &FhdArgs) -> Result<()> {
-    Job {
-        input: &args.input,
-        off_resonance: Some(&args.off_resonance),
-        reconstruction: &args.adjoint,
-        plan: &args.plan,
-        outputs: Outputs { image: &args.output.output, report: None },
-    }
-    .run()
+    Job::new(&args.input, &args.output, &args.adjoint, &args.plan).with_off_resonance(&args.off_resonance).run()
 }
 
 impl Reconstruction for Adjoint {
@@ -83,27 +71,17 @@ impl Reconstruction for Adjoint {
 
     fn plan<T: Real>(
         &self,
-        frame: &ScanFrame<'_>,
+        frame: &ScanFrame,
         previous: Option<ReusablePlan<T>>,
-        maps: &mut CoilMapFile<T>,
+        file: &mut CoilMapFile<T>,
     ) -> Result<ReusablePlan<T>> {
-        let sampling = frame.sampling::<T>()?;
-        let mut geometry = sampling.geometry();
-        if let Some(path) = &self.maps {
-            geometry.coil_maps = Some(maps.read(path, frame.scan)?);
-        }
-        ReusablePlan::new(previous, &geometry, &Weights::Default, &frame.session.options)
+        let maps = self.maps.as_ref().map(|path| file.read(path, frame.scan)).transpose()?;
+        frame.plan(previous, &Weights::Default, maps, Normal::Auto)
     }
 
-    fn image<T: Real>(
-        &self,
-        frame: &ScanFrame<'_>,
-        ReusablePlan { plan, .. }: &ReusablePlan<T>,
-        _state: &mut CoilMapFile<T>,
-        _progress: &dyn Fn(usize),
-    ) -> Result<FrameResult> {
-        let mut coils = zeros(plan.image_len())?;
-        plan.adjoint(&frame.data::<T>()?, &mut coils)?;
+    fn image<T: Real>(&self, frame: &ScanFrame, plan: &Self::Plan<T>, _: &mut CoilMapFile<T>) -> Result<FrameResult> {
+        let mut coils = zeros(plan.plan.image_len())?;
+        plan.plan.adjoint(&frame.data::<T>()?, &mut coils)?;
         frame.finish(coils, self.combine).map(FrameResult::from)
     }
 }

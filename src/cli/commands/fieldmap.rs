@@ -42,7 +42,7 @@ pub struct FieldMapArgs {
     #[arg(value_name = "FILE", required = true, help = inputs_help())]
     inputs: Vec<PathBuf>,
 
-    #[arg(short, long, value_name = "FILE", help = output_help())]
+    #[arg(short, long, value_name = "FILE", help = FileUse::WriteSignedImages.help("Map to write; its ending selects the file format"))]
     output: PathBuf,
 
     /// Echo times in seconds; required for images, and for raw data whose header has no echo times
@@ -100,10 +100,6 @@ fn inputs_help() -> String {
         Format::Bart.extensions(),
         FileUse::ReadImages.extensions()
     )
-}
-
-fn output_help() -> String {
-    format!("Map to write. The ending selects the file format: {}", FileUse::WriteSignedImages.extensions())
 }
 
 /// The images of one echo.

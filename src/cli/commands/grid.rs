@@ -4,13 +4,12 @@ use crate::io::{FileUse, Scan};
 use crate::options::{defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
 use crate::run::gaps::warn_of_gaps;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
-use crate::run::output::Outputs;
 use crate::run::plan::ReusablePlan;
 use crate::run::precision::to_single;
 use crate::run::resize::zeros;
 use crate::run::session::Session;
 use crate::run::weights::{warn_of_file_weights, Weights};
-use recon::{Complex, Plan, Real, Result};
+use recon::{Complex, Normal, Plan, Real, Result};
 
 /// Reconstruct images by gridding, the adjoint transform of density-compensated data
 ///
@@ -49,6 +48,10 @@ pub struct GridArgs {
     plan: PlanArgs,
 }
 
+const KSPACE: &str =
+    "Write the gridded k-space of each coil instead of images: on the oversampled grid, with k = 0 in cell \
+                      floor(n/2), not corrected for the gridding window";
+
 /// The gridding reconstruction.
 #[derive(clap::Args)]
 pub struct Gridding {
@@ -59,7 +62,7 @@ pub struct Gridding {
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
     pub combine: Combination,
 
-    #[arg(long, help = kspace_help(), help_heading = "Reconstruction", conflicts_with = "combine")]
+    #[arg(long, help = FileUse::WriteComplexImages.help(KSPACE), help_heading = "Reconstruction", conflicts_with = "combine")]
     pub kspace: bool,
 
     /// Whether the images are echoes of a field map, which have no warning about gaps between samples.
@@ -67,39 +70,17 @@ pub struct Gridding {
     pub is_for_field_map: bool,
 }
 
-fn kspace_help() -> String {
-    format!(
-        "Write the gridded k-space of each coil instead of images: on the oversampled grid, with k = 0 in cell floor(n/2), \
-         not corrected for the gridding window ({})",
-        FileUse::WriteComplexImages.extensions()
-    )
-}
-
 pub fn run(args: &GridArgs) -> Result<()> {
     if args.gridding.kspace {
         let format = FileUse::WriteComplexImages.format(&args.output.output);
         format.map_err(|e| e.within("gridded k-space is complex"))?;
     }
-    Job {
-        input: &args.input,
-        off_resonance: Some(&args.off_resonance),
-        reconstruction: &args.gridding,
-        plan: &args.plan,
-        outputs: Outputs { image: &args.output.output, report: None },
-    }
-    .run()
-}
-
-/// A plan for gridding.
-pub struct GriddingPlan<T: Real> {
-    plan: ReusablePlan<T>,
-    /// Whether the weights are volumes of k-space.
-    has_volumes: bool,
+    Job::new(&args.input, &args.output, &args.gridding, &args.plan).with_off_resonance(&args.off_resonance).run()
 }
 
 impl Reconstruction for Gridding {
     const TITLE: &'static str = "gridding";
-    type Plan<T: Real> = GriddingPlan<T>;
+    type Plan<T: Real> = ReusablePlan<T>;
     type State<T: Real> = ();
 
     fn channels(&self, scan: &Scan) -> Option<usize> {
@@ -114,35 +95,20 @@ impl Reconstruction for Gridding {
         }
     }
 
-    fn plan<T: Real>(
-        &self,
-        frame: &ScanFrame<'_>,
-        previous: Option<GriddingPlan<T>>,
-        _state: &mut (),
-    ) -> Result<GriddingPlan<T>> {
-        let weights = Weights::for_image(frame.scan, &self.density);
-        let sampling = frame.sampling::<T>()?;
-        let previous = previous.map(|previous| previous.plan);
-        let plan = ReusablePlan::new(previous, &sampling.geometry(), &weights, &frame.session.options)?;
-        Ok(GriddingPlan { plan, has_volumes: matches!(weights, Weights::Volumes(_)) })
+    fn plan<T: Real>(&self, frame: &ScanFrame, previous: Option<Self::Plan<T>>, _: &mut ()) -> Result<Self::Plan<T>> {
+        frame.plan(previous, &Weights::for_image(frame.scan, &self.density), None, Normal::Auto)
     }
 
-    fn image<T: Real>(
-        &self,
-        frame: &ScanFrame<'_>,
-        GriddingPlan { plan: ReusablePlan { plan, .. }, has_volumes }: &GriddingPlan<T>,
-        _state: &mut (),
-        _progress: &dyn Fn(usize),
-    ) -> Result<FrameResult> {
+    fn image<T: Real>(&self, frame: &ScanFrame, plan: &Self::Plan<T>, _: &mut ()) -> Result<FrameResult> {
         let kspace = frame.data::<T>()?;
         if self.kspace {
-            return gridded_kspace(plan, frame.scan, &kspace);
+            return gridded_kspace(&plan.plan, frame.scan, &kspace);
         }
-        let mut coils = zeros(plan.image_len())?;
-        if *has_volumes {
-            plan.weighted_adjoint(&kspace, &mut coils)?;
+        let mut coils = zeros(plan.plan.image_len())?;
+        if plan.has_volumes {
+            plan.plan.weighted_adjoint(&kspace, &mut coils)?;
         } else {
-            plan.grid(&kspace, &mut coils)?;
+            plan.plan.grid(&kspace, &mut coils)?;
         }
         frame.finish(coils, self.combine).map(FrameResult::from)
     }

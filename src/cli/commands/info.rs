@@ -18,16 +18,12 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon info scan.h5")]
 pub struct InfoArgs {
-    #[arg(help = file_help())]
+    #[arg(help = FileUse::ReadImages.help("Raw data or images"))]
     file: Option<PathBuf>,
 
     /// Group of the HDF5 file that has the raw data
     #[arg(long, value_name = "NAME", default_value = "dataset")]
     group: String,
-}
-
-fn file_help() -> String {
-    format!("Raw data or images ({})", FileUse::ReadImages.extensions())
 }
 
 pub fn run(args: &InfoArgs) -> Result<()> {

@@ -5,7 +5,7 @@ use crate::io::{write_dataset, Dataset, FileUse, Scan};
 use crate::options::{defaults, BladePhaseKind, Combination, InputArgs, OutputArgs, PlanArgs};
 use crate::run::input::scan_name;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
-use crate::run::output::{report_of, Outputs};
+use crate::run::output::report_of;
 use crate::run::precision::to_single;
 use crate::run::resize::zeros;
 use crate::run::session::Session;
@@ -70,7 +70,7 @@ struct MotionCorrection {
     #[arg(long, help_heading = "Motion")]
     no_weighting: bool,
 
-    #[arg(long, value_name = "FILE", help = corrected_help())]
+    #[arg(long, value_name = "FILE", help = FileUse::WriteDataset.help("Also write the corrected scan with its weights, for recon cg"))]
     corrected: Option<PathBuf>,
 
     /// Combination of coil images
@@ -78,19 +78,8 @@ struct MotionCorrection {
     combine: Combination,
 }
 
-fn corrected_help() -> String {
-    format!("Also write the corrected scan with its weights, for recon cg ({})", FileUse::WriteDataset.extensions())
-}
-
 pub fn run(args: &PropellerArgs) -> Result<()> {
-    Job {
-        input: &args.input,
-        off_resonance: None,
-        reconstruction: &args.correction,
-        plan: &args.plan,
-        outputs: Outputs { image: &args.output.output, report: args.report.as_deref() },
-    }
-    .run()
+    Job::new(&args.input, &args.output, &args.correction, &args.plan).with_report(args.report.as_deref()).run()
 }
 
 impl Reconstruction for MotionCorrection {
@@ -128,16 +117,15 @@ impl Reconstruction for MotionCorrection {
         Ok(Vec::new())
     }
 
-    fn plan<T: Real>(&self, _: &ScanFrame<'_>, _: Option<()>, _: &mut Self::State<T>) -> Result<()> {
+    fn plan<T: Real>(&self, _: &ScanFrame, _: Option<()>, _: &mut Self::State<T>) -> Result<()> {
         Ok(())
     }
 
     fn image<T: Real>(
         &self,
-        frame: &ScanFrame<'_>,
+        frame: &ScanFrame,
         _plan: &(),
         corrected_scans: &mut Self::State<T>,
-        _progress: &dyn Fn(usize),
     ) -> Result<FrameResult> {
         let propeller = PropellerOptions {
             lines: self.lines,

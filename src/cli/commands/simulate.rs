@@ -110,7 +110,7 @@ pub struct SimulateArgs {
     #[arg(long)]
     weights: bool,
 
-    #[arg(long, value_name = "FILE", help = map_help("Off-resonance in Hz"))]
+    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Off-resonance in Hz: a map of this matrix"))]
     #[arg(help_heading = "Off-resonance", conflicts_with = "off_resonance")]
     field_map: Option<PathBuf>,
 
@@ -118,10 +118,10 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "HZ", allow_negative_numbers = true, help_heading = "Off-resonance")]
     off_resonance: Option<f64>,
 
-    #[arg(long, value_name = "FILE", help = map_help("Decay rates R2* in 1/s"), help_heading = "Off-resonance")]
+    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Decay rates R2* in 1/s: a map of this matrix"), help_heading = "Off-resonance")]
     decay_map: Option<PathBuf>,
 
-    #[arg(long, value_name = "FILE", help = written_map_help(), help_heading = "Off-resonance")]
+    #[arg(long, value_name = "FILE", help = FileUse::WriteComplexImages.help(WRITTEN_MAP), help_heading = "Off-resonance")]
     write_field_map: Option<PathBuf>,
 
     #[command(flatten)]
@@ -137,29 +137,16 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
 
-    #[arg(long, value_name = "FILE", help = coil_maps_help())]
+    #[arg(long, value_name = "FILE", help = FileUse::WriteComplexImages.help("Write coil maps, divided by the root of their sum of squares: [voxels, coils]"))]
     maps: Option<PathBuf>,
 
     #[arg(short, long, value_name = "FILE", help = output_help())]
     output: PathBuf,
 }
 
-fn map_help(quantity: &str) -> String {
-    format!("{quantity}: a map of this matrix ({})", FileUse::ReadImages.extensions())
-}
-
-fn written_map_help() -> String {
-    format!(
-        "Write the field map of the scan, that of --off-resonance or --field-map, on its matrix, for --field-map of a \
-         reconstruction ({})",
-        FileUse::WriteComplexImages.extensions()
-    )
-}
-
-fn coil_maps_help() -> String {
-    let extensions = FileUse::WriteComplexImages.extensions();
-    format!("Write coil maps, divided by the root of their sum of squares: [voxels, coils] ({extensions})")
-}
+const WRITTEN_MAP: &str =
+    "Write the field map of the scan, that of --off-resonance or --field-map, on its matrix, for \
+                           --field-map of a reconstruction";
 
 fn output_help() -> String {
     format!(

@@ -79,18 +79,18 @@ const FORMATS: [FormatEntry; 5] = [
         contents: "images of one size, in the fourth dimension; magnitudes unless all numbers are real",
     },
     FormatEntry {
-        format: Format::Png,
-        name: "PNG",
-        extensions: &[".png"],
-        uses: &[WriteImages, WritePicture],
-        contents: "written only: magnitudes of images of one size, side by side",
-    },
-    FormatEntry {
         format: Format::Numpy,
         name: "NumPy",
         extensions: &[".npy"],
         uses: &[ReadImages],
         contents: "read only: images",
+    },
+    FormatEntry {
+        format: Format::Png,
+        name: "PNG",
+        extensions: &[".png"],
+        uses: &[WriteImages, WritePicture],
+        contents: "written only: magnitudes of images of one size, side by side",
     },
 ];
 
@@ -134,6 +134,11 @@ impl FileUse {
     /// Returns the extensions of the formats that allow this use, separated by commas.
     pub fn extensions(self) -> String {
         list(|entry| entry.uses.contains(&self))
+    }
+
+    /// Returns the help text of an option, followed by the possible extensions in parentheses.
+    pub fn help(self, text: &str) -> String {
+        format!("{text} ({})", self.extensions())
     }
 }
 

@@ -173,12 +173,8 @@ impl InputArgs {
 /// The option for the image that a reconstruction writes.
 #[derive(Args)]
 pub struct OutputArgs {
-    #[arg(short, long, value_name = "FILE", help = output_help())]
+    #[arg(short, long, value_name = "FILE", help = FileUse::WriteImages.help("Image to write; its ending selects the file format"))]
     pub output: PathBuf,
-}
-
-fn output_help() -> String {
-    format!("Image to write. The ending selects the file format: {}", FileUse::WriteImages.extensions())
 }
 
 /// Options for the computation of plans.

@@ -42,10 +42,14 @@ impl TimeArgs {
     }
 }
 
+const FIELD_MAP: &str =
+    "Map of off-resonance in Hz on the encoded matrix, which corrects blurring and distortion. One map \
+                         for all scans, one per slice or one per scan";
+
 /// Options for maps of off-resonance and decay.
 #[derive(Args, Default)]
 pub struct OffResonanceArgs {
-    #[arg(long, value_name = "FILE", help = field_map_help(), help_heading = "Off-resonance")]
+    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help(FIELD_MAP), help_heading = "Off-resonance")]
     pub field_map: Option<PathBuf>,
 
     /// Map of decay rates R2* in 1/s, non-negative, in the same form as --field-map
@@ -54,14 +58,6 @@ pub struct OffResonanceArgs {
 
     #[command(flatten)]
     pub times: TimeArgs,
-}
-
-fn field_map_help() -> String {
-    format!(
-        "Map of off-resonance in Hz on the encoded matrix ({}). The reconstruction corrects the blurring and distortion \
-         by off-resonance. One map for all scans, one per slice or one per scan",
-        FileUse::ReadImages.extensions()
-    )
 }
 
 impl OffResonanceArgs {

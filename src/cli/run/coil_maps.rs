@@ -12,7 +12,7 @@ use crate::run::sampling::Sampling;
 use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::bail;
-use recon::{CoilMatrix, Complex, Plan, Real, Result};
+use recon::{CoilMatrix, Complex, Options, Plan, Real, Result};
 use std::path::Path;
 use std::time::Instant;
 
@@ -87,62 +87,65 @@ fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
     Ok(virtual_maps)
 }
 
-/// The estimation of coil maps.
-pub struct CoilMapEstimate<'a> {
-    pub session: &'a Session,
-    pub density: &'a DensityArgs,
-    /// Width of the centre of k-space in samples of a Cartesian scan; 0: the library's default.
-    pub width: usize,
+/// Estimates the coil maps of scans of one trajectory and slice: from the calibration data of the slice, or else from the
+/// mean of the scans. `width` is the width of the centre of k-space in samples of a Cartesian scan; 0 selects the library's
+/// default.
+pub fn estimate<T: Real>(
+    session: &Session,
+    group: &[usize],
+    density: &DensityArgs,
+    width: usize,
+) -> Result<Vec<Complex<T>>> {
+    let Session { scans, calibration, off_resonance, basis, options, .. } = session;
+    let first = &scans[group[0]];
+    let estimate = || {
+        if let Some(lines) = calibration::find(calibration, first) {
+            let lines = calibration::to_matrix_of(lines, first)?;
+            off_resonance.check(&lines)?;
+            let sampling = Sampling::with_maps(&lines, *basis, group[0], off_resonance)?;
+            return estimate_from(&[&lines], &sampling, density, width, options);
+        }
+        if !calibration.is_empty() {
+            log::warn!(
+                "{}: the calibration acquisitions of the file are of other slices: coil maps come from the scan",
+                scan_name(first)
+            );
+        }
+        let scans: Vec<&Scan> = group.iter().map(|&i| &scans[i]).collect();
+        estimate_from(&scans, &session.sampling(group[0], first)?, density, width, options)
+    };
+    estimate().map_err(|e| e.within(scan_name(first)))
 }
 
-impl CoilMapEstimate<'_> {
-    /// Estimates the coil maps of scans of one trajectory and slice: from the calibration data of the slice, or else from
-    /// the mean of the scans.
-    pub fn for_group<T: Real>(&self, group: &[usize]) -> Result<Vec<Complex<T>>> {
-        let Session { scans, calibration, off_resonance, basis, .. } = self.session;
-        let first = &scans[group[0]];
-        let maps = || {
-            if let Some(lines) = calibration::find(calibration, first) {
-                let lines = calibration::to_matrix_of(lines, first)?;
-                off_resonance.check(&lines)?;
-                return self.from_scans(&Sampling::with_maps(&lines, *basis, group[0], off_resonance)?, &[&lines]);
-            }
-            if !calibration.is_empty() {
-                log::warn!(
-                    "{}: the calibration acquisitions of the file are of other slices: coil maps come from the scan",
-                    scan_name(first)
-                );
-            }
-            let scans: Vec<&Scan> = group.iter().map(|&i| &scans[i]).collect();
-            self.from_scans(&self.session.sampling(group[0], first)?, &scans)
-        };
-        maps().map_err(|e| e.within(scan_name(first)))
-    }
-
-    /// Estimates coil maps from the mean of scans that share their trajectory.
-    fn from_scans<T: Real>(&self, sampling: &Sampling<T>, scans: &[&Scan]) -> Result<Vec<Complex<T>>> {
-        let started = Instant::now();
-        let mut mean = cast::<T>(&scans[0].data)?;
-        for scan in &scans[1..] {
-            for (m, z) in mean.iter_mut().zip(&scan.data) {
-                *m = Complex::new(T::of(m.re.wide() + z.re as f64), T::of(m.im.wide() + z.im as f64));
-            }
+/// Estimates coil maps from the mean of scans that share their trajectory.
+fn estimate_from<T: Real>(
+    scans: &[&Scan],
+    sampling: &Sampling<T>,
+    density: &DensityArgs,
+    width: usize,
+    options: &Options,
+) -> Result<Vec<Complex<T>>> {
+    let started = Instant::now();
+    let mut mean = cast::<T>(&scans[0].data)?;
+    for scan in &scans[1..] {
+        for (m, z) in mean.iter_mut().zip(&scan.data) {
+            *m = Complex::new(T::of(m.re.wide() + z.re as f64), T::of(m.im.wide() + z.im as f64));
         }
-        let share = 1.0 / scans.len() as f64;
-        mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
-        let weights = Weights::for_coil_maps(scans[0], self.density);
-        let mut geometry = sampling.geometry();
-        geometry.weights = weights.known();
-        let plan = Plan::for_coil_maps(&geometry, &self.session.options)?;
-        weights.compute_in(&plan)?;
-        let maps = plan.coil_maps(&mean, self.width)?;
-        log::info!(
-            "{}: maps of {} coils from {} shots, {:.3} s",
-            scan_name(scans[0]),
-            scans[0].coils,
-            scans[0].samples_per_shot.len(),
-            started.elapsed().as_secs_f64()
-        );
-        Ok(maps)
     }
+    let share = 1.0 / scans.len() as f64;
+    mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
+    let weights = Weights::for_coil_maps(scans[0], density);
+    let mut geometry = sampling.geometry();
+    geometry.weights = weights.known();
+    let plan = Plan::for_coil_maps(&geometry, options)?;
+    weights.compute_in(&plan)?;
+    let maps = plan.coil_maps(&mean, width)?;
+    log::info!(
+        "{}: maps of {} coils from {} shots, {:.3} s",
+        scan_name(scans[0]),
+        scans[0].coils,
+        scans[0].samples_per_shot.len(),
+        started.elapsed().as_secs_f64()
+    );
+    Ok(maps)
 }

@@ -1,17 +1,19 @@
 //! The description of a run, and its loop over scans.
 
 use crate::io::{Dataset, Image, Scan};
-use crate::options::{in_precision, Combination, InputArgs, OffResonanceArgs, PlanArgs};
+use crate::options::{in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
 use crate::progress::Progress;
 use crate::run::input::{self, scan_name};
 use crate::run::output::{check_sizes, Outputs};
+use crate::run::plan::ReusablePlan;
 use crate::run::post_processing::PostProcessing;
 use crate::run::precision::cast;
 use crate::run::sampling::Sampling;
 use crate::run::session::Session;
+use crate::run::weights::Weights;
 use recon::atomic_file::AtomicFiles;
-use recon::{Complex, Real, Result};
-use std::path::PathBuf;
+use recon::{Complex, Normal, Options, Real, Result};
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// A reconstruction of scans: the part of a run that differs between commands.
@@ -64,27 +66,21 @@ pub trait Reconstruction {
     /// Returns the plan of a scan or frame, which may be the previous plan with a new trajectory.
     fn plan<T: Real>(
         &self,
-        frame: &ScanFrame<'_>,
+        frame: &ScanFrame,
         previous: Option<Self::Plan<T>>,
         state: &mut Self::State<T>,
     ) -> Result<Self::Plan<T>>;
 
-    /// Computes the image of a scan or frame. Calls `progress` with the number of completed steps.
+    /// Computes the image of a scan or frame.
     fn image<T: Real>(
         &self,
-        frame: &ScanFrame<'_>,
+        frame: &ScanFrame,
         plan: &Self::Plan<T>,
         state: &mut Self::State<T>,
-        progress: &dyn Fn(usize),
     ) -> Result<FrameResult>;
 
     /// Writes the files of `output_files`, given the last plan.
-    fn write<T: Real>(
-        &self,
-        _plan: Option<Self::Plan<T>>,
-        _state: Self::State<T>,
-        _files: &mut AtomicFiles,
-    ) -> Result<()> {
+    fn write<T: Real>(&self, _: Option<Self::Plan<T>>, _: Self::State<T>, _: &mut AtomicFiles) -> Result<()> {
         Ok(())
     }
 }
@@ -96,7 +92,9 @@ pub struct ScanFrame<'a> {
     pub number: usize,
     pub scan: &'a Scan,
     /// Start of the computation.
-    pub started: Instant,
+    started: Instant,
+    /// Displays the number of completed steps of the image.
+    pub progress: &'a dyn Fn(usize),
 }
 
 impl ScanFrame<'_> {
@@ -105,12 +103,26 @@ impl ScanFrame<'_> {
         self.session.sampling(self.number, self.scan)
     }
 
+    /// Returns a plan for this frame, which may be the previous plan with a new trajectory.
+    pub fn plan<T: Real>(
+        &self,
+        previous: Option<ReusablePlan<T>>,
+        weights: &Weights<T>,
+        coil_maps: Option<&[Complex<T>]>,
+        normal: Normal,
+    ) -> Result<ReusablePlan<T>> {
+        let sampling = self.sampling()?;
+        let mut geometry = sampling.geometry();
+        geometry.coil_maps = coil_maps;
+        ReusablePlan::new(previous, &geometry, weights, &Options { normal, ..self.session.options.clone() })
+    }
+
     /// Returns the measured data in the precision of the computation.
     pub fn data<T: Real>(&self) -> Result<Vec<Complex<T>>> {
         cast(&self.scan.data)
     }
 
-    /// Returns the image that results from images [encoded matrix, images].
+    /// Returns the finished image of coil images [encoded matrix, coils].
     pub fn finish<T: Real>(&self, images: Vec<Complex<T>>, combination: Combination) -> Result<Image> {
         PostProcessing { scan: self.scan, resize: self.session.resizes[self.number], combination }.apply(images)
     }
@@ -154,12 +166,14 @@ pub fn reconstruct<T: Real, R: Reconstruction>(reconstruction: &R, session: &Ses
         plan = plan.filter(|_| R::REUSES_PLAN);
         reconstruction.begin_group(session, &group, &mut state)?;
         for (number, scan) in group.iter().flat_map(|&i| session.frames(i).map(move |scan| (i, scan))) {
-            let frame = ScanFrame { session, number, scan: &scan, started: Instant::now() };
+            let progress_of_image = |step| progress.set(done + step);
+            let started = Instant::now();
+            let frame = ScanFrame { session, number, scan: &scan, started, progress: &progress_of_image };
             let current = match plan.take() {
                 Some(plan) if session.frames.is_none() && number != group[0] => plan,
                 previous => reconstruction.plan(&frame, previous, &mut state)?,
             };
-            let result = reconstruction.image(&frame, &current, &mut state, &|step| progress.set(done + step))?;
+            let result = reconstruction.image(&frame, &current, &mut state)?;
             if result.report.is_none() {
                 let (name, samples) = (scan_name(&scan), scan.samples());
                 log::info!("{name}: {samples} samples of {} coils, {:.3} s", scan.coils, frame.seconds());
@@ -188,7 +202,28 @@ pub struct Job<'a, R> {
     pub outputs: Outputs<'a>,
 }
 
-impl<R: Reconstruction> Job<'_, R> {
+impl<'a, R: Reconstruction> Job<'a, R> {
+    /// Returns a run without off-resonance and report.
+    pub fn new(input: &'a InputArgs, output: &'a OutputArgs, reconstruction: &'a R, plan: &'a PlanArgs) -> Self {
+        Job {
+            input,
+            off_resonance: None,
+            reconstruction,
+            plan,
+            outputs: Outputs { image: &output.output, report: None },
+        }
+    }
+
+    /// Adds the options for off-resonance.
+    pub fn with_off_resonance(self, args: &'a OffResonanceArgs) -> Self {
+        Job { off_resonance: Some(args), ..self }
+    }
+
+    /// Adds a report; `None` if none is written.
+    pub fn with_report(mut self, path: Option<&'a Path>) -> Self {
+        self.outputs.report = path;
+        self
+    }
     /// Checks the options, reads the input file, reconstructs its scans and writes the outputs.
     pub fn run(&self) -> Result<()> {
         self.check()?;
