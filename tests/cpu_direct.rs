@@ -1,5 +1,5 @@
 //! Speed of direct sums over lists on the CPU, with and without off-resonance and decay. Their values are checked in
-//! src/backend/cpu/direct.rs.
+//! src/backend/cpu/direct/mod.rs.
 
 mod common;
 

@@ -1,7 +1,6 @@
-//! The program `recon`: reconstructs MR images from files, simulates scans, compares images, measures speed.
+//! The program `recon`, which reconstructs MR images from files, simulates scans, compares images and measures speed.
 
 mod commands;
-mod defaults;
 mod interrupt;
 mod io;
 mod options;
@@ -11,34 +10,36 @@ mod run;
 
 use clap::{Parser, Subcommand};
 use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate};
+use io::formats;
 use recon::{Error, ErrorKind};
 use run::output;
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 
-/// Reconstructs MR images from k-space samples taken along any trajectory
+/// Reconstruct MR images from k-space samples on any trajectory
 ///
-/// Coordinates of k-space are in cycles per voxel, [-0.5, 0.5) on each axis. Files are recognised by their endings:
-/// .h5 and .mrd (ISMRMRD), .cfl (BART, with its .hdr), .nii and .nii.gz (NIfTI), .png, .npy (NumPy).
+/// Coordinates of k-space are in cycles per voxel, [-0.5, 0.5) on each axis.
 ///
-/// Pictures show x to the right and y upwards, as the Shepp-Logan phantom is drawn, or, where the file says how the
-/// image lies in the patient, as radiologists have it: front (or head) on top, the patient's left on the right.
+/// Pictures show x to the right and y upwards, as the Shepp-Logan phantom is usually drawn. If the file contains the
+/// orientation in the patient, pictures follow the radiological convention: front (or head) on top, the patient's left on
+/// the right.
 ///
-/// On any error the exit status is not zero, one line on the standard error stream says why, and no output file is
-/// left behind.
+/// After an error the exit status is not zero, one line on the standard error stream gives the cause, and no output file
+/// is left behind.
 #[derive(Parser)]
 #[command(name = "recon", version, propagate_version = true, max_term_width = 110, subcommand_required = true)]
-#[command(arg_required_else_help = true)]
+#[command(arg_required_else_help = true, after_long_help = formats::help())]
 struct Program {
     #[command(subcommand)]
     command: Command,
 
-    /// Say more: -v the plans and a line an image, -vv everything (the environment variable RUST_LOG overrides)
+    /// Print more: -v prints the plans and one line per image, -vv everything (the environment variable RUST_LOG overrides
+    /// this)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 
-    /// Say nothing but errors: no warnings (RUST_LOG or not), no progress bar
+    /// Print errors only: no warnings (with any RUST_LOG), no progress bar
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
 }
@@ -60,31 +61,31 @@ enum Command {
     Reader(reader::ReaderArgs),
 }
 
-/// Arrays of at least this size come from the system, and smaller ones from the heap, which keeps its pages.
+/// Smallest size of arrays that come from the system, in bytes. Smaller arrays come from the heap, which keeps its pages.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-const LARGEST_OF_THE_HEAP: i32 = 32 << 20;
+const MMAP_THRESHOLD: i32 = 32 << 20;
 
-/// Lets the heap keep what is freed there. The arrays of one slice are as large as those of the next, and fresh pages
-/// would take 6 % of the time of a small image. The library must not do this in a host's process.
+/// Makes the heap keep freed pages. The arrays of one slice have the same size as those of the next, and new pages would
+/// take 6 % of the time of a small image. The library must not do this in a host's process.
 fn keep_freed_pages() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: no other thread runs yet. A refusal leaves the thresholds as they are.
     unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGEST_OF_THE_HEAP);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * LARGEST_OF_THE_HEAP);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MMAP_THRESHOLD);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * MMAP_THRESHOLD);
     }
 }
 
 fn main() -> ExitCode {
     let program = match Program::try_parse() {
         Ok(program) => program,
-        Err(e) => return usage(&e),
+        Err(e) => return report_usage(&e),
     };
     if let Command::Reader(args) = &program.command {
         return reader::run(args);
     }
     keep_freed_pages();
-    panic::set_hook(Box::new(defect));
+    panic::set_hook(Box::new(report_panic));
     progress::start_log(program.verbose, program.quiet);
     interrupt::install();
     let result = match program.command {
@@ -103,22 +104,22 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader of the output has closed it: no error.
-        Err(e) if output::reader_left(&e) => ExitCode::SUCCESS,
+        // A reader that closes the output early, such as `head`, is not an error.
+        Err(e) if output::is_closed_by_reader(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            complain(&e);
+            report_error(&e);
             ExitCode::FAILURE
         }
     }
 }
 
-/// One line for an error.
-fn complain(error: &Error) {
+/// Prints one line for an error.
+fn report_error(error: &Error) {
     let defect = if error.kind() == ErrorKind::Internal { DEFECT } else { "" };
-    complain_of(&format!("{}{defect}", error.message()));
+    print_error(&format!("{}{defect}", error.message()));
 }
 
-fn complain_of(text: &str) {
+fn print_error(text: &str) {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // Without an error stream only the exit status reports the error.
     let _ = writeln!(std::io::stderr(), "recon: error: {line}");
@@ -126,21 +127,21 @@ fn complain_of(text: &str) {
 
 const DEFECT: &str = " (a defect of this program: please report it)";
 
-/// One line for a panic.
-fn defect(panic: &panic::PanicHookInfo) {
+/// Prints one line for a panic.
+fn report_panic(panic: &panic::PanicHookInfo) {
     let text = panic.payload().downcast_ref::<&str>().copied();
     let text = text.or(panic.payload().downcast_ref::<String>().map(|s| &**s)).unwrap_or("no message");
     let place = panic.location().map_or(String::new(), |place| format!(" at {place}"));
-    complain_of(&format!("{text}{place}{DEFECT}"));
+    print_error(&format!("{text}{place}{DEFECT}"));
 }
 
-/// Prints help and version as they are; of an error in the arguments, one line.
-fn usage(error: &clap::Error) -> ExitCode {
+/// Prints help and version unchanged, and one line for an error in the arguments. Returns the exit status.
+fn report_usage(error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind as Kind;
     match error.kind() {
         Kind::DisplayHelp | Kind::DisplayVersion => match error.print().and_then(|()| std::io::stdout().flush()) {
             Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => {
-                complain_of(&format!("the standard output cannot be written: {e}"));
+                print_error(&format!("the standard output cannot be written: {e}"));
                 ExitCode::FAILURE
             }
             _ => ExitCode::SUCCESS,
@@ -153,11 +154,10 @@ fn usage(error: &clap::Error) -> ExitCode {
         _ => {
             let text = error.render().to_string();
             let lines = text.lines().map(str::trim).filter(|l| !l.is_empty());
-            let kept: Vec<_> =
-                lines.take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information")).collect();
-            let text = kept.join(" ");
+            let is_hint = |l: &&str| l.starts_with("Usage:") || l.starts_with("For more information");
+            let text = lines.take_while(|l| !is_hint(l)).collect::<Vec<_>>().join(" ");
             let text = text.strip_prefix("error: ").unwrap_or(&text);
-            complain_of(&format!("{text} (see recon --help)"));
+            print_error(&format!("{text} (see recon --help)"));
             ExitCode::from(2)
         }
     }

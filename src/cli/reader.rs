@@ -9,8 +9,7 @@
 use crate::io::ismrmrd::{
     self, CalibrationMode, Encoding, Header, Limits, Noise, ParallelImaging, Space, TrajectoryKind,
 };
-use crate::io::{self, Dataset, Image, Placement, Scan, ScanIndex};
-use crate::run::output::has_ending;
+use crate::io::{self, Dataset, Format, Image, Placement, Scan, ScanIndex};
 use clap::ValueEnum;
 use num_complex::Complex;
 use recon::acquisition::AcquisitionUse;
@@ -48,7 +47,7 @@ pub fn read_dataset(path: &Path, group: &str) -> Result<Dataset> {
 
 /// Images: [`io::read_images`].
 pub fn read_images(path: &Path) -> Result<Vec<Image>> {
-    if !has_ending(path, &[".h5", ".mrd"]) {
+    if Format::of(path) != Some(Format::Ismrmrd) {
         return io::read_images(path);
     }
     match read_in_process(ContentKind::Images, path, "")? {

@@ -1,7 +1,7 @@
 //! `recon bench`.
 
-use crate::defaults::{CHECKED_OUTPUTS, RUNS, TOLERANCE};
-use crate::options::{DeviceChoice, MethodKind, Precision, SimdKind};
+use crate::options::defaults::{CHECKED_OUTPUTS, RUNS, TOLERANCE};
+use crate::options::{in_precision, DeviceChoice, MethodKind, Precision, SimdKind};
 use crate::progress::Progress;
 use crate::run::output::say;
 use crate::run::resize::zeros;
@@ -104,10 +104,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     if args.runs == 0 {
         bail!(InvalidArgument, "--runs is 0: at least one is needed");
     }
-    match args.precision {
-        Precision::F32 => measure::<f32>(args),
-        Precision::F64 => measure::<f64>(args),
-    }
+    in_precision!(args.precision, measure(args))
 }
 
 /// A case: matrix and trajectory.

@@ -1,10 +1,10 @@
 //! `recon compare`.
 
 use crate::io::png::{write_png_row, Tile};
-use crate::io::{Image, Placement};
+use crate::io::{FileUse, Image, Placement};
 use crate::reader::read_images;
 use crate::run::output::{check_outputs, say};
-use crate::run::reconstruct::is_magnitude;
+use crate::run::precision::is_magnitude;
 use crate::run::resize::order_hint;
 use crate::run::resize::zeros;
 use clap::ValueEnum;
@@ -33,8 +33,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Example: magnitudes, at the best scale, within the object, and a picture of all three:\n  \
     recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png")]
 pub struct CompareArgs {
-    /// Images, and last what they should be: .h5, .mrd, .cfl, .nii, .nii.gz, .npy
-    #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"])]
+    #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"], help = FileUse::ReadImages.help("Images, and last the truth"))]
     files: Vec<PathBuf>,
 
     /// Whether the image is first multiplied by the number that makes its error least
@@ -138,8 +137,8 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         bail!(InvalidArgument, "--mask is {mask}: it must be between 0 and 1");
     }
     let (truth_path, image_paths) = args.files.split_last().expect("clap asks for two files at least");
-    if let Some(picture) = args.picture.as_ref().filter(|p| p.extension().is_none_or(|e| e != "png")) {
-        bail!(InvalidArgument, "--picture {}: the name must end in .png", picture.display());
+    if let Some(picture) = &args.picture {
+        FileUse::WritePicture.format(picture).map_err(|e| e.within("--picture"))?;
     }
     check_outputs(args.picture.as_slice(), &args.files)?;
     let mut truths = volumes(truth_path)?;

@@ -1,37 +1,37 @@
 //! `recon fieldmap`.
 
-use crate::defaults;
+use crate::commands::grid::Gridding;
 use crate::io::ismrmrd::Header;
-use crate::io::{read_cfl, Dataset, Image, Scan, ScanIndex};
-use crate::options::{DensityArgs, InputArgs, Matrix, PlanArgs, Precision, Whiten};
-use crate::reader::{read_either, read_images, Contents};
-use crate::run::input::{self, name};
-use crate::run::off_resonance::OffResonance;
-use crate::run::output::{
-    check_outputs, has_ending, image_files, place_of, write_images, write_with_report, STANDARD_OUTPUT,
+use crate::io::{read_cfl, Dataset, FileUse, Format, Image, ScanIndex};
+use crate::options::{
+    defaults, in_precision, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs, WhiteningChoice,
 };
-use crate::run::reconstruct::{cast, each_scan, warn_of_weights, Kept, Sampling, Weights};
-use crate::run::resize::zeros;
+use crate::reader::{read_either, read_images, Contents};
+use crate::run::job::{reconstruct, Reconstructed};
+use crate::run::output::{files_of, report_of, write_images, Outputs};
+use crate::run::precision::cast;
+use crate::run::session::Session;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::error::try_vec;
-use recon::{estimate_field_map, Complex, Echoes, FieldMapOptions, FieldMapReport, Plan, Real, Result};
+use recon::{estimate_field_map, Complex, Echoes, FieldMapOptions, FieldMapReport, Real, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Field maps, in Hz, from images of two echoes or more
+/// Estimate field maps, in Hz, from images of two or more echoes
 ///
-/// From the phase that grows from echo to echo; from three echoes on by a weighted fit. If the phase wraps, it is
-/// unwrapped along neighbouring voxels, with a warning. Each connected piece of the object may be off by a multiple
-/// of 1 / spacing of the echoes, which changes no phase: the median nearest 0 Hz is taken. The map is smoothed by
-/// weights, which fills voxels without signal. With the sign of the model: the signal at time t is multiplied by
-/// exp(-i 2 pi f t).
+/// The map comes from the phase that grows from echo to echo, for three or more echoes by a weighted fit. If the phase
+/// wraps, it is unwrapped along neighbouring voxels, with a warning. Each connected piece of the object may be off by a
+/// multiple of 1 / spacing of the echoes, which does not change any phase. The multiple with the median nearest 0 Hz is
+/// taken. The map is smoothed with weights, which fills voxels without signal. Its sign is that of the model: the signal
+/// at time t is multiplied by exp(-i 2 pi f t).
 ///
-/// Inputs are raw data of several echoes in one file (contrasts of ISMRMRD, whose header has the echo times): they are
-/// gridded on the encoded matrix, for which the commands that correct off-resonance want the map. Or complex images:
-/// a file for each echo, in the order of --echo-times; or one file of ISMRMRD images of several contrasts, or of BART's
-/// with echoes in dimension 5. Channels of images (BART's dimension 3) are coils, which need not be combined. Slices
-/// and repetitions have a map each.
+/// The input is raw data of several echoes in one file (contrasts of ISMRMRD; the header contains the echo times). They
+/// are gridded on the encoded matrix, on which the commands that correct off-resonance need the map.
+///
+/// The input can also be complex images: a file for each echo, in the order of --echo-times; or one file of ISMRMRD images
+/// of several contrasts; or one file of BART with echoes in dimension 5. Channels of images (dimension 3 of BART) are
+/// coils, which need not be combined. Each slice and repetition has its own map.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: from raw data of two echoes, and from two images, 4.92 and 7.38 ms after excitation:\n  \
@@ -39,55 +39,52 @@ use std::path::{Path, PathBuf};
     recon fieldmap first.cfl second.cfl --echo-times 0.00492,0.00738 -o field.nii.gz"
 )]
 pub struct FieldMapArgs {
-    /// Raw data or images of all echoes (.h5, .mrd), images of all echoes (.cfl), or the images of each echo (.h5, .mrd,
-    /// .cfl, .nii, .nii.gz, .npy)
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required = true, help = inputs_help())]
     inputs: Vec<PathBuf>,
 
-    /// Map to be written, its format by its ending: .h5, .mrd, .cfl, .nii, .nii.gz
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help = FileUse::WriteSignedImages.help("Map to write; its ending selects the file format"))]
     output: PathBuf,
 
-    /// Echo times in seconds; needed for images, and for raw data whose header has none
+    /// Echo times in seconds; required for images, and for raw data whose header has no echo times
     #[arg(long, value_name = "S,S[,S...]", value_delimiter = ',', allow_negative_numbers = true)]
     echo_times: Vec<f64>,
 
-    /// Write the map of decay too, R2* in 1/s
+    /// Also write the map of decay rates, R2* in 1/s
     #[arg(long, value_name = "FILE")]
     decay: Option<PathBuf>,
 
-    /// Write what was found of each map as JSON: limit, signal, wraps; - for the standard output
+    /// Write limit, signal, wraps and other properties of each map as JSON; `-` writes to the standard output
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Weight of differences between neighbouring voxels against that of a voxel of median signal; 0: voxels with signal
-    /// keep what was measured
+    /// Weight of differences between neighbouring voxels, relative to the weight of a voxel with median signal; 0: voxels
+    /// with signal keep the measured value
     #[arg(long, value_name = "X", default_value_t = defaults::FIELD_MAP_SMOOTHING, allow_negative_numbers = true)]
     smoothing: f64,
 
-    /// Signal below this part of the largest counts as none, as that which noise alone may have does; 0: all voxels count
+    /// Signal below this ratio to the maximum counts as no signal, since noise alone may cause it; 0: all voxels count
     #[arg(long, value_name = "X", default_value_t = defaults::FIELD_MAP_THRESHOLD, allow_negative_numbers = true)]
     threshold: f64,
 
-    /// Leave wraps of the phase; they are warned of all the same
+    /// Do not unwrap the phase; a warning still reports wraps
     #[arg(long)]
     no_unwrap: bool,
 
-    /// Group of the HDF5 file that has the raw data
+    /// Group of the HDF5 file that contains the raw data
     #[arg(long, value_name = "NAME", default_value = "dataset", help_heading = "Input")]
     group: String,
 
-    /// Only this slice; otherwise all
+    /// Use only this slice [default: all]
     #[arg(long, value_name = "N", help_heading = "Input")]
     slice: Option<u16>,
 
-    /// Only this repetition; otherwise all
+    /// Use only this repetition [default: all]
     #[arg(long, value_name = "N", help_heading = "Input")]
     repetition: Option<u16>,
 
-    /// Noise by which coils of raw data are whitened: auto, none, or a file, as for recon grid
+    /// Noise that whitens the coils of raw data: auto, none, or a file, as for recon grid
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", help_heading = "Coils")]
-    whiten: Whiten,
+    whiten: WhiteningChoice,
 
     #[command(flatten)]
     density: DensityArgs,
@@ -96,52 +93,46 @@ pub struct FieldMapArgs {
     plan: PlanArgs,
 }
 
-/// Images of one echo, and where they are in the measurement.
+fn inputs_help() -> String {
+    format!(
+        "Raw data or images of all echoes ({}), images of all echoes ({}), or one file of images per echo ({})",
+        FileUse::ReadDataset.extensions(),
+        Format::Bart.extensions(),
+        FileUse::ReadImages.extensions()
+    )
+}
+
+/// The images of one echo.
 struct Echo {
     image: Image,
-    /// The contrast, which the echo time belongs to.
+    /// Number of the contrast, to which the echo time belongs.
     contrast: usize,
 }
 
 pub fn run(args: &FieldMapArgs) -> Result<()> {
     args.plan.options()?;
-    let mut outputs = Vec::new();
     for path in std::iter::once(&args.output).chain(&args.decay) {
-        if has_ending(path, &[".png"]) {
-            bail!(
-                InvalidArgument,
-                "{}: a picture has magnitudes, and a map has a sign: write .h5, .mrd, .cfl, .nii or .nii.gz",
-                path.display()
-            );
-        }
-        outputs.extend(image_files(path)?);
+        FileUse::WriteSignedImages.format(path).map_err(|e| e.within("a field map has a sign"))?;
     }
-    outputs.extend(args.report.clone().filter(|path| path != Path::new(STANDARD_OUTPUT)));
-    let noise = match &args.whiten {
-        Whiten::File(path) => Some(path),
-        Whiten::Auto | Whiten::None => None,
-    };
-    check_outputs(&outputs, args.inputs.iter().chain(noise))?;
-    match args.plan.precision {
-        Precision::F32 => compute::<f32>(args),
-        Precision::F64 => compute::<f64>(args),
+    let decay_files: Vec<PathBuf> = args.decay.iter().flat_map(|path| files_of(path)).collect();
+    let inputs = args.inputs.iter().chain(args.whiten.file());
+    args.outputs().check(&decay_files, inputs)?;
+    in_precision!(args.plan.precision, compute(args))
+}
+
+impl FieldMapArgs {
+    fn outputs(&self) -> Outputs<'_> {
+        Outputs { image: &self.output, report: self.report.as_deref() }
+    }
+
+    /// Returns whether the options select an image.
+    fn selects(&self, index: &ScanIndex) -> bool {
+        self.slice.is_none_or(|n| index.slice == n) && self.repetition.is_none_or(|n| index.repetition == n)
     }
 }
 
 fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
-    let (echoes, header) = match &args.inputs[..] {
-        [one] if has_ending(one, &[".h5", ".mrd"]) => match read_either(one, &args.group)? {
-            Contents::Raw(dataset) => gridded::<T>(args, dataset)?,
-            Contents::Images(images) => (of_contrasts(args, images)?, None),
-        },
-        [one] if has_ending(one, &[".cfl", ".hdr"]) => (of_bart(one)?, None),
-        [one] => bail!(
-            InvalidArgument,
-            "{}: a file of this format holds one echo, and a field map needs two or more: give the file of each",
-            one.display()
-        ),
-        several => (of_files(args, several)?, None),
-    };
+    let (echoes, header) = read_echoes::<T>(args)?;
     // The echoes of each map, in their order.
     let mut maps = BTreeMap::<ScanIndex, Vec<Echo>>::new();
     for echo in echoes {
@@ -156,11 +147,12 @@ fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
     };
     let (mut fields, mut decays, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for (index, echoes) in maps {
-        let times = times_of(args, &echoes, header.as_ref())?;
-        let place = place_name(&index);
-        let (field, decay, report) = map_of::<T>(args, &echoes, &times, &options).map_err(|e| e.within(&place))?;
+        let name = map_name(&index);
+        let times = echo_times(args, &echoes, header.as_ref()).map_err(|e| e.within(&name))?;
+        let FieldMap { field, decay, report } =
+            estimate::<T>(args.decay.is_some(), &echoes, &times, &options).map_err(|e| e.within(&name))?;
         log::info!(
-            "{place}: {} echoes, {:.1} % of the voxels have signal, |f| up to {:.1} Hz without a wrap; smoothing \
+            "{name}: {} echoes, {:.1} % of the voxels have signal, |f| up to {:.1} Hz without a wrap; smoothing \
              changed {:.2} Hz",
             echoes.len(),
             100.0 * report.signal,
@@ -175,19 +167,39 @@ fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
     if let Some(path) = &args.decay {
         write_images(&mut files, path, &decays)?;
     }
-    write_with_report(files, (&args.output, &fields), (args.report.as_deref(), reports))
+    args.outputs().write(files, &fields, reports)
 }
 
-fn place_name(index: &ScanIndex) -> String {
+/// Returns the name of a map for messages.
+fn map_name(index: &ScanIndex) -> String {
     format!("slice {}, repetition {}", index.slice, index.repetition)
 }
 
-/// The coil images of each echo, gridded on the encoded matrix.
-fn gridded<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Echo>, Option<Header>)> {
+/// Reads the echoes of all maps, and the header; `None` for images.
+fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<Header>)> {
+    match &args.inputs[..] {
+        [file] => match Format::of(file) {
+            Some(Format::Ismrmrd) => match read_either(file, &args.group)? {
+                Contents::Raw(dataset) => grid_echoes::<T>(args, dataset),
+                Contents::Images(images) => Ok((echoes_of_contrasts(args, images)?, None)),
+            },
+            Some(Format::Bart) => Ok((echoes_of_bart(file)?, None)),
+            _ => bail!(
+                InvalidArgument,
+                "{}: a file of this format holds one echo, but a field map needs two or more: give one file per echo",
+                file.display()
+            ),
+        },
+        files => Ok((echoes_of_files(args, files)?, None)),
+    }
+}
+
+/// Returns the coil images of each echo, gridded on the encoded matrix.
+fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Echo>, Option<Header>)> {
     let input = InputArgs {
         input: args.inputs[0].clone(),
         trajectory: None,
-        matrix: Some(Matrix::Encoded),
+        matrix: Some(MatrixChoice::Encoded),
         group: args.group.clone(),
         slice: args.slice,
         repetition: args.repetition,
@@ -197,43 +209,20 @@ fn gridded<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Echo>,
         whiten: args.whiten.clone(),
         compress: None,
     };
-    let scans = input::select(&input, dataset.scans, dataset.noise, Some(&dataset.header))?;
-    warn_of_weights(&scans, &args.density);
-    let plan_of = |scan: &Scan, _: usize, before: Option<(Kept<T>, bool)>| {
-        let weights = Weights::of(scan, &args.density);
-        let sampling = Sampling::<T>::of(scan);
-        let geometry = sampling.geometry(&args.plan);
-        let plan = Kept::new(before.map(|(plan, _)| plan), &geometry, &weights, &args.plan.options()?)?;
-        Ok((plan, matches!(weights, Weights::Volumes(_))))
-    };
-    // The images of echoes have no map yet.
-    let none = OffResonance::default();
-    let images = each_scan(&scans, None, &none, "gridding", plan_of, |(Kept { plan, .. }, volumes), scan, _| {
-        grid(plan, scan, *volumes).map_err(|e| e.within(name(scan)))
-    })?;
+    let header = dataset.header.clone();
+    let session = Session::new(dataset, &input, None, &args.plan)?;
+    let gridding =
+        Gridding { density: args.density, combine: Combination::None, kspace: false, is_for_field_map: true };
+    let Reconstructed { images, .. } = reconstruct::<T, _>(&gridding, &session)?;
     let echo = |image: Image| Echo { contrast: image.index.contrast.into(), image };
-    Ok((images.into_iter().map(echo).collect(), Some(dataset.header)))
+    Ok((images.into_iter().map(echo).collect(), Some(header)))
 }
 
-fn grid<T: Real>(plan: &Plan<T>, scan: &Scan, volumes: bool) -> Result<Image> {
-    let kspace = cast::<T>(&scan.data)?;
-    let mut coils = zeros(plan.image_len())?;
-    if volumes {
-        plan.weighted_adjoint(&kspace, &mut coils)?;
-    } else {
-        plan.grid(&kspace, &mut coils)?;
-    }
-    let data = coils.iter().map(|z| Complex::new(z.re.wide() as f32, z.im.wide() as f32)).collect();
-    scan.image(scan.encoded_matrix, scan.coils, data)
-}
-
-/// ISMRMRD images of several contrasts.
-fn of_contrasts(args: &FieldMapArgs, images: Vec<Image>) -> Result<Vec<Echo>> {
-    let chosen =
-        |i: &ScanIndex| args.slice.is_none_or(|n| i.slice == n) && args.repetition.is_none_or(|n| i.repetition == n);
+/// Returns the echoes of ISMRMRD images of several contrasts.
+fn echoes_of_contrasts(args: &FieldMapArgs, images: Vec<Image>) -> Result<Vec<Echo>> {
     let echoes: Vec<Echo> = images
         .into_iter()
-        .filter(|image| chosen(&image.index))
+        .filter(|image| args.selects(&image.index))
         .map(|image| Echo { contrast: image.index.contrast.into(), image })
         .collect();
     if echoes.is_empty() {
@@ -242,58 +231,54 @@ fn of_contrasts(args: &FieldMapArgs, images: Vec<Image>) -> Result<Vec<Echo>> {
     Ok(echoes)
 }
 
-/// One file of BART's, with echoes in dimension 5.
-fn of_bart(path: &Path) -> Result<Vec<Echo>> {
+/// Reads the echoes of one file of BART, where they are in dimension 5.
+fn echoes_of_bart(path: &Path) -> Result<Vec<Echo>> {
     let array = read_cfl(path)?;
     let sizes = array.sizes();
-    let others = sizes[4] > 1 || sizes[6..].iter().any(|&n| n > 1);
-    if others || sizes[5] < 2 {
+    let has_other_dimensions = sizes[4] > 1 || sizes[6..].iter().any(|&n| n > 1);
+    if has_other_dimensions || sizes[5] < 2 {
         bail!(
             SizeMismatch,
-            "{}: images of sizes {:?}: [x, y, z, coils, 1, echoes] is expected, with two echoes or more; or give the \
-             file of each echo",
+            "{}: images of sizes {:?}: [x, y, z, coils, 1, echoes] is expected, with two or more echoes; or give one \
+             file per echo",
             path.display(),
             array.dims
         );
     }
     let dims = [sizes[0], sizes[1], sizes[2]];
-    let one: usize = sizes[..4].iter().product();
+    let echo_len: usize = sizes[..4].iter().product();
     let image = |(contrast, data): (usize, &[Complex<f32>])| {
         Ok(Echo { image: Image::new(dims, sizes[3], data.to_vec())?, contrast })
     };
-    array.data.chunks_exact(one).enumerate().map(image).collect()
+    array.data.chunks_exact(echo_len).enumerate().map(image).collect()
 }
 
-/// A file for each echo.
-fn of_files(args: &FieldMapArgs, paths: &[PathBuf]) -> Result<Vec<Echo>> {
+/// Reads the echoes of one file per echo.
+fn echoes_of_files(args: &FieldMapArgs, paths: &[PathBuf]) -> Result<Vec<Echo>> {
     let mut echoes = Vec::new();
     for (contrast, path) in paths.iter().enumerate() {
         let images = read_images(path)?;
         let count = images.len();
-        let chosen = images.into_iter().filter(|image| {
-            args.slice.is_none_or(|n| image.index.slice == n)
-                && args.repetition.is_none_or(|n| image.index.repetition == n)
-        });
-        let before = echoes.len();
-        echoes.extend(chosen.map(|mut image| {
-            // The order of the files counts, whatever they say of themselves.
+        let selected = images.into_iter().filter(|image| args.selects(&image.index));
+        let previous_len = echoes.len();
+        echoes.extend(selected.map(|mut image| {
+            // The order of the files determines the echo, not the contrast in the file.
             image.index.contrast = 0;
             Echo { image, contrast }
         }));
-        if echoes.len() == before {
+        if echoes.len() == previous_len {
             bail!(InvalidArgument, "{}: no such slice and repetition among {count} images", path.display());
         }
     }
     Ok(echoes)
 }
 
-/// The echo times of a map's echoes, in seconds.
-fn times_of(args: &FieldMapArgs, echoes: &[Echo], header: Option<&Header>) -> Result<Vec<f64>> {
-    let place = place_name(&echoes[0].image.index);
+/// Returns the echo times of the echoes of a map in seconds.
+fn echo_times(args: &FieldMapArgs, echoes: &[Echo], header: Option<&Header>) -> Result<Vec<f64>> {
     if let Some(pair) = echoes.windows(2).find(|pair| pair[0].contrast >= pair[1].contrast) {
         bail!(
             InvalidArgument,
-            "{place}: two images of echo {}: a map needs one of each echo, in their order",
+            "two images of echo {}: a map needs one image of each echo, in their order",
             pair[1].contrast
         );
     }
@@ -301,7 +286,7 @@ fn times_of(args: &FieldMapArgs, echoes: &[Echo], header: Option<&Header>) -> Re
         if args.echo_times.len() != echoes.len() {
             bail!(
                 SizeMismatch,
-                "{place}: --echo-times has {} times, but there are {} echoes: give one for each",
+                "--echo-times has {} times, but there are {} echoes: give one time per echo",
                 args.echo_times.len(),
                 echoes.len()
             );
@@ -309,14 +294,17 @@ fn times_of(args: &FieldMapArgs, echoes: &[Echo], header: Option<&Header>) -> Re
         return Ok(args.echo_times.clone());
     }
     let Some(header) = header else {
-        bail!(InvalidArgument, "images have no echo times: give --echo-times, in seconds, such as 0.00492,0.00738");
+        bail!(
+            InvalidArgument,
+            "files of images do not contain echo times: give --echo-times, in seconds, such as 0.00492,0.00738"
+        );
     };
     let time = |echo: &Echo| match header.echo_times_ms.get(echo.contrast) {
         Some(ms) => Ok(ms / 1000.0),
         None => bail!(
             InvalidArgument,
-            "{place}: the header of the file has {} echo times (sequenceParameters, TE), and none for contrast {}: \
-             give --echo-times, in seconds",
+            "the header of the file has {} echo times (sequenceParameters, TE), but no time for contrast {}: give \
+             --echo-times, in seconds",
             header.echo_times_ms.len(),
             echo.contrast
         ),
@@ -324,16 +312,21 @@ fn times_of(args: &FieldMapArgs, echoes: &[Echo], header: Option<&Header>) -> Re
     echoes.iter().map(time).collect()
 }
 
-type Maps = (Image, Option<Image>, FieldMapReport);
+/// A field map and the map of decay; `decay` is `None` if it was not requested.
+struct FieldMap {
+    field: Image,
+    decay: Option<Image>,
+    report: FieldMapReport,
+}
 
-fn map_of<T: Real>(args: &FieldMapArgs, echoes: &[Echo], times: &[f64], options: &FieldMapOptions) -> Result<Maps> {
+fn estimate<T: Real>(with_decay: bool, echoes: &[Echo], times: &[f64], options: &FieldMapOptions) -> Result<FieldMap> {
     let first = &echoes[0].image;
     let mut images = Vec::new();
     for Echo { image, contrast } in echoes {
         if (image.dims, image.channels) != (first.dims, first.channels) {
             bail!(
                 SizeMismatch,
-                "echo {contrast} has {:?} voxels in {} coils, and the first {:?} in {}: they must be the same",
+                "echo {contrast} has {:?} voxels in {} coils, but the first echo {:?} in {}: they must be the same",
                 image.dims,
                 image.channels,
                 first.dims,
@@ -345,12 +338,9 @@ fn map_of<T: Real>(args: &FieldMapArgs, echoes: &[Echo], times: &[f64], options:
     let voxels: usize = first.dims.iter().product();
     let ndim = if first.dims[2] > 1 { 3 } else { 2 };
     let mut field = try_vec(voxels, T::ZERO, "the field map")?;
-    let mut decay = match &args.decay {
-        Some(_) => Some(try_vec(voxels, T::ZERO, "the decay map")?),
-        None => None,
-    };
-    let of = Echoes { images: &images, dims: &first.dims[..ndim], coils: first.channels, times };
-    let report = estimate_field_map(&of, options, &mut field, decay.as_deref_mut())?;
+    let mut decay = with_decay.then(|| try_vec(voxels, T::ZERO, "the decay map")).transpose()?;
+    let input = Echoes { images: &images, dims: &first.dims[..ndim], coils: first.channels, times };
+    let report = estimate_field_map(&input, options, &mut field, decay.as_deref_mut())?;
     let image = |map: Vec<T>| -> Result<Image> {
         let data = map.iter().map(|v| Complex::new(v.wide() as f32, 0.0)).collect();
         let mut image = Image::new(first.dims, 1, data)?;
@@ -358,11 +348,12 @@ fn map_of<T: Real>(args: &FieldMapArgs, echoes: &[Echo], times: &[f64], options:
         image.index = ScanIndex { contrast: 0, ..first.index };
         Ok(image)
     };
-    Ok((image(field)?, decay.map(image).transpose()?, report))
+    Ok(FieldMap { field: image(field)?, decay: decay.map(image).transpose()?, report })
 }
 
+/// Returns the report of a map.
 fn describe(index: &ScanIndex, times: &[f64], report: &FieldMapReport) -> serde_json::Value {
-    let mut value = place_of(index);
+    let mut value = report_of(index);
     value["echo_times_s"] = times.into();
     value["limit_hz"] = report.limit.into();
     value["signal"] = report.signal.into();

@@ -1,9 +1,9 @@
 //! `recon info`.
 
-use crate::io::{read_cfl, read_images, Dataset, Image, Scan};
+use crate::io::{read_cfl, read_images, Dataset, FileUse, Format, Image, Scan};
 use crate::reader::{read_either, Contents};
 use crate::run::input::kind_name;
-use crate::run::output::{counted_images, has_ending, say};
+use crate::run::output::{counted_images, say};
 use recon::acquisition::AcquisitionUse;
 use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon info scan.h5")]
 pub struct InfoArgs {
-    /// Raw data or images: .h5, .mrd, .cfl, .nii, .nii.gz, .npy
+    #[arg(help = FileUse::ReadImages.help("Raw data or images"))]
     file: Option<PathBuf>,
 
     /// Group of the HDF5 file that has the raw data
@@ -27,14 +27,14 @@ pub struct InfoArgs {
 }
 
 pub fn run(args: &InfoArgs) -> Result<()> {
-    match &args.file {
-        None => program(),
-        Some(path) if has_ending(path, &[".cfl", ".hdr"]) => {
+    let Some(path) = &args.file else { return program() };
+    match Format::of(path) {
+        Some(Format::Bart) => {
             let cfl = read_cfl(path)?;
             say(&format!("BART array of {:?} complex numbers", cfl.dims))
         }
-        Some(path) if has_ending(path, &[".nii", ".nii.gz", ".npy"]) => read_images(path).and_then(|i| images(&i)),
-        Some(path) => match read_either(path, &args.group)? {
+        Some(Format::Nifti | Format::Numpy) => read_images(path).and_then(|i| images(&i)),
+        _ => match read_either(path, &args.group)? {
             Contents::Raw(dataset) => raw(&dataset),
             Contents::Images(found) => images(&found),
         },

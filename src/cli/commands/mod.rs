@@ -1,4 +1,4 @@
-//! The commands of the program, one file per command: its arguments, its help text and its function `run`.
+//! The commands of the program, one file per command. Each defines the arguments, the help text and the function `run`.
 
 pub mod bench;
 pub mod cg;

@@ -5,11 +5,12 @@ use recon::backend::cuda::{compile::precompile, usual_kernels};
 use recon::Result;
 use std::path::PathBuf;
 
-/// Compiles the GPU's kernels into a folder
+/// Compile the GPU kernels into a folder
 ///
-/// Plans compile the kernels they need with NVRTC and keep them in the user's cache folder. This makes such a folder
-/// beforehand, for any architecture and without a GPU: give it to other machines, which need no NVRTC then, and name it
-/// in the environment variable RECON_CACHE_DIR there. Unusual sizes are still compiled when they are wanted.
+/// Plans compile the kernels that they need with NVRTC and store them in the user's cache folder. This command fills such a
+/// folder in advance, for any architecture and without a GPU. Copy the folder to other machines, which then do not need
+/// NVRTC, and set the environment variable RECON_CACHE_DIR to its path there. Kernels for unusual sizes are still compiled
+/// on first use.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon precompile --arch sm_90 --dir kernels")]
 pub struct PrecompileArgs {
@@ -17,7 +18,7 @@ pub struct PrecompileArgs {
     #[arg(long, value_name = "ARCH", required = true, value_delimiter = ',')]
     arch: Vec<String>,
 
-    /// The folder to fill
+    /// Folder to fill
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }

@@ -1,47 +1,60 @@
 //! `recon propeller`.
 
-use crate::defaults;
 use crate::io::ismrmrd::{Encoding, Header, Space, TrajectoryKind};
-use crate::io::{write_dataset, Dataset, Scan};
-use crate::options::{BladePhaseKind, Combination, InputArgs, PlanArgs, Precision};
-use crate::progress::Progress;
-use crate::run::frames;
-use crate::run::input::name;
-use crate::run::output;
-use crate::run::output::{check_outputs, has_ending, image_files, write_with_report, STANDARD_OUTPUT};
-use crate::run::reconstruct::{cast, channels, read_scans, Finish, Input, Sampling};
+use crate::io::{write_dataset, Dataset, FileUse, Scan};
+use crate::options::{defaults, BladePhaseKind, Combination, InputArgs, OutputArgs, PlanArgs};
+use crate::run::input::scan_name;
+use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
+use crate::run::output::report_of;
+use crate::run::precision::to_single;
 use crate::run::resize::zeros;
+use crate::run::session::Session;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
-use recon::{BladeMotion, Complex, Corrected, PropellerOptions, Real, Result};
-use std::path::{Path, PathBuf};
+use recon::{BladeMotion, Corrected, PropellerOptions, Real, Result};
+use std::path::PathBuf;
 
-/// PROPELLER: the image of blades without the motion between them
+/// Reconstruct PROPELLER blades with correction of the motion between them
 ///
-/// Every blade measures the centre of k-space anew, from which its phase, rotation (up to 45 degrees) and translation
-/// are found (Pipe 1999, Magn. Reson. Med. 42:963). Blades that disagree with the others, as after motion through the
-/// plane, count less. What is corrected is gridded as by recon grid, with weights of Pipe and Menon; those in the file
-/// are not used. Blades are recognised from the trajectory: lines in the order of acquisition, parallel and evenly
-/// spaced. They are 2D, and voxels square. Off-resonance is not corrected: a map would move with the object. Scans,
-/// files, coils and matrices are as for recon grid.
+/// Every blade measures the centre of k-space. Phase, rotation (up to 45 degrees) and translation of a blade are found from
+/// its central data (Pipe 1999, Magn. Reson. Med. 42:963). Blades that disagree with the others, for instance after
+/// through-plane motion, have smaller weights. The corrected data are gridded as by recon grid, with weights of Pipe and
+/// Menon. Weights in the file are not used.
+///
+/// Blades are recognised from the trajectory: parallel, evenly spaced lines in the order of acquisition. They are 2D, and
+/// voxels must be square. Off-resonance is not corrected, since a map would move with the object. Scans, files, coils and
+/// matrices are as for recon grid.
 #[derive(clap::Args)]
 #[command(after_help = "Example: the image, and the motion of each blade:\n  \
     recon propeller scan.h5 --report motion.json -o image.png\n\
-    Example: conjugate gradients of the corrected blades:\n  \
+    Example: conjugate gradients with the corrected blades:\n  \
     recon propeller scan.h5 -o image.png --corrected still.h5 && recon cg still.h5 --weighted -o better.png")]
 pub struct PropellerArgs {
     #[command(flatten)]
     input: InputArgs,
 
-    /// Image to be written, its format by its ending: .h5, .mrd, .cfl, .nii, .nii.gz, .png
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
 
-    /// Lines of a blade; 0: as many as are parallel and evenly spaced
+    #[command(flatten)]
+    correction: MotionCorrection,
+
+    /// Write the motion of each blade as JSON; `-` writes to the standard output
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    #[command(flatten)]
+    plan: PlanArgs,
+}
+
+/// The reconstruction of blades with motion correction.
+#[derive(clap::Args)]
+struct MotionCorrection {
+    /// Number of lines of a blade; 0: as many lines as are parallel and evenly spaced
     #[arg(long, value_name = "N", default_value_t = PropellerOptions::DEFAULT.lines, help_heading = "Motion")]
     lines: usize,
 
-    /// What is done about the phase of blades
+    /// Correction of the phase of blades
     #[arg(long, value_enum, default_value_t = defaults::BLADE_PHASE, help_heading = "Motion")]
     phase: BladePhaseKind,
 
@@ -53,120 +66,132 @@ pub struct PropellerArgs {
     #[arg(long, help_heading = "Motion")]
     no_translation: bool,
 
-    /// Let all blades count alike
+    /// Give all blades the same weight
     #[arg(long, help_heading = "Motion")]
     no_weighting: bool,
 
-    /// Write the motion of each blade as JSON; - for the standard output
-    #[arg(long, value_name = "FILE")]
-    report: Option<PathBuf>,
-
-    /// Write the corrected scan too, with its weights (.h5 or .mrd), for recon cg
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = FileUse::WriteDataset.help("Also write the corrected scan with its weights, for recon cg"))]
     corrected: Option<PathBuf>,
 
-    /// How several coil images become one
+    /// Combination of coil images
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
     combine: Combination,
-
-    #[command(flatten)]
-    plan: PlanArgs,
 }
 
 pub fn run(args: &PropellerArgs) -> Result<()> {
-    args.plan.options()?;
-    if let Some(path) = args.corrected.iter().find(|p| !has_ending(p, &[".h5", ".mrd"])) {
-        bail!(InvalidArgument, "{}: a scan with weights is written as .h5 or .mrd", path.display());
-    }
-    let mut outputs = image_files(&args.output)?;
-    outputs.extend(args.corrected.clone());
-    outputs.extend(args.report.clone().filter(|path| path != Path::new(STANDARD_OUTPUT)));
-    check_outputs(&outputs, args.input.files())?;
-    match args.plan.precision {
-        Precision::F32 => compute::<f32>(args),
-        Precision::F64 => compute::<f64>(args),
-    }
+    Job::new(&args.input, &args.output, &args.correction, &args.plan).with_report(args.report.as_deref()).run()
 }
 
-fn compute<T: Real>(args: &PropellerArgs) -> Result<()> {
-    let Input { scans, frames, resizes, .. } =
-        read_scans(&args.input, Some(&args.output), |s| channels(s.coils, args.combine))?;
-    let how = PropellerOptions {
-        lines: args.lines,
-        phase: args.phase.into(),
-        rotation: !args.no_rotation,
-        translation: !args.no_translation,
-        weighting: !args.no_weighting,
-    };
-    let options = args.plan.options()?;
-    let progress = Progress::new(scans.iter().map(|s| frames::count(frames, s)).sum(), "motion correction");
-    let (mut images, mut reports, mut still) = (Vec::new(), Vec::new(), Vec::new());
-    for (scan, &resize) in scans.iter().zip(&resizes) {
-        square_voxels(scan)?;
-        if scan.weights.is_some() {
-            log::info!("{}: weights in the file are not used: those of corrected blades are others", name(scan));
+impl Reconstruction for MotionCorrection {
+    const TITLE: &'static str = "motion correction";
+    /// `Corrected` makes its own plans.
+    type Plan<T: Real> = ();
+    /// The corrected scans for --corrected, with the numbers of the original scans.
+    type State<T: Real> = Vec<(usize, Scan)>;
+
+    fn check(&self) -> Result<()> {
+        if let Some(path) = &self.corrected {
+            FileUse::WriteDataset.format(path).map_err(|e| e.within("a scan with density weights"))?;
         }
-        for frame in frames::each(frames, scan) {
-            let sampling = Sampling::<T>::of(&frame);
-            let geometry = sampling.geometry(&args.plan);
-            let corrected = Corrected::new(&geometry, &options, &how, &cast::<T>(&frame.data)?)
-                .map_err(|e| e.within(name(&frame)))?;
-            let mut coils = zeros(geometry.voxel_count() * frame.coils)?;
-            corrected.grid(&geometry, &options, &mut coils)?;
-            images.push(Finish { scan: &frame, resize, combine: args.combine }.image(coils)?);
-            let most = |of: fn(&BladeMotion) -> f64| corrected.motion.iter().map(of).fold(0.0, f64::max);
-            log::info!(
-                "{}: {} blades of {} lines, turned by up to {:.2} degrees, moved by up to {:.2} voxels",
-                name(&frame),
-                corrected.blades,
-                corrected.lines,
-                most(|m| m.rotation.abs()),
-                most(|m| m.translation[0].hypot(m.translation[1]))
-            );
-            reports.push(describe(&frame, &corrected));
-            if args.corrected.is_some() {
-                let mut frame = frame.into_owned();
-                put_back(&mut frame, &corrected);
-                still.push(frame);
+        Ok(())
+    }
+
+    fn output_files(&self) -> Vec<PathBuf> {
+        self.corrected.iter().cloned().collect()
+    }
+
+    fn channels(&self, scan: &Scan) -> Option<usize> {
+        Some(self.combine.channels(scan.coils))
+    }
+
+    fn begin<T: Real>(&self, session: &Session) -> Result<Self::State<T>> {
+        for scan in &session.scans {
+            check_voxels(scan).map_err(|e| e.within(scan_name(scan)))?;
+            if scan.weights.is_some() {
+                log::info!(
+                    "{}: weights in the file are not used: corrected blades need other weights",
+                    scan_name(scan)
+                );
             }
-            progress.set(images.len());
         }
+        Ok(Vec::new())
     }
-    drop(progress);
-    let mut files = AtomicFiles::new();
-    if let Some(path) = &args.corrected {
-        let header = header(&still);
-        let dataset = Dataset { header, scans: still, noise: Vec::new(), calibration: Vec::new(), uses: Vec::new() };
-        write_dataset(&mut files, path, &dataset)?;
+
+    fn plan<T: Real>(&self, _: &ScanFrame, _: Option<()>, _: &mut Self::State<T>) -> Result<()> {
+        Ok(())
+    }
+
+    fn image<T: Real>(
+        &self,
+        frame: &ScanFrame,
+        _plan: &(),
+        corrected_scans: &mut Self::State<T>,
+    ) -> Result<FrameResult> {
+        let propeller = PropellerOptions {
+            lines: self.lines,
+            phase: self.phase.into(),
+            rotation: !self.no_rotation,
+            translation: !self.no_translation,
+            weighting: !self.no_weighting,
+        };
+        let options = &frame.session.options;
+        let sampling = frame.sampling::<T>()?;
+        let geometry = sampling.geometry();
+        let corrected = Corrected::new(&geometry, options, &propeller, &frame.data::<T>()?)
+            .map_err(|e| e.within(scan_name(frame.scan)))?;
+        let mut coils = zeros(geometry.voxel_count() * frame.scan.coils)?;
+        corrected.grid(&geometry, options, &mut coils)?;
+        let maximum = |of: fn(&BladeMotion) -> f64| corrected.motion.iter().map(of).fold(0.0, f64::max);
+        log::info!(
+            "{}: {} blades of {} lines, rotated by up to {:.2} degrees, moved by up to {:.2} voxels",
+            scan_name(frame.scan),
+            corrected.blades,
+            corrected.lines,
+            maximum(|m| m.rotation.abs()),
+            maximum(|m| m.translation[0].hypot(m.translation[1]))
+        );
+        if self.corrected.is_some() {
+            corrected_scans.push((frame.number, corrected_scan(frame.scan, &corrected)));
+        }
+        Ok(FrameResult { image: frame.finish(coils, self.combine)?, report: Some(describe(frame.scan, &corrected)) })
+    }
+
+    fn write<T: Real>(&self, _: Option<()>, mut scans: Self::State<T>, files: &mut AtomicFiles) -> Result<()> {
+        let Some(path) = &self.corrected else { return Ok(()) };
+        scans.sort_by_key(|(number, _)| *number);
+        let scans: Vec<Scan> = scans.into_iter().map(|(_, scan)| scan).collect();
+        let header = header(&scans);
+        let dataset = Dataset { header, scans, noise: Vec::new(), calibration: Vec::new(), uses: Vec::new() };
+        write_dataset(files, path, &dataset)?;
         log::info!("{}: the corrected scan written", path.display());
+        Ok(())
     }
-    write_with_report(files, (&args.output, &images), (args.report.as_deref(), reports))
 }
 
-/// Refuses voxels that a rotation would not leave as they are.
-fn square_voxels(scan: &Scan) -> Result<()> {
+/// Checks that the voxels of a scan are square: motion estimation requires this.
+fn check_voxels(scan: &Scan) -> Result<()> {
     let [x, y] = [0, 1].map(|a| scan.encoded_fov_mm[a] as f64 / scan.encoded_matrix[a] as f64);
     if x > 0.0 && y > 0.0 && (x / y - 1.0).abs() > 0.01 {
         bail!(
             Unsupported,
-            "{}: the encoded voxels are {x:.3} mm x {y:.3} mm: rotations are found for square voxels only",
-            name(scan)
+            "the encoded voxels are {x:.3} mm x {y:.3} mm, but rotations can only be found for square voxels"
         );
     }
     Ok(())
 }
 
-/// Makes a scan the corrected one.
-fn put_back<T: Real>(scan: &mut Scan, corrected: &Corrected<T>) {
-    for (to, from) in scan.coordinates.iter_mut().zip(&corrected.coordinates) {
-        to.iter_mut().zip(from).for_each(|(to, from)| *to = from.wide() as f32);
+/// Returns a scan with corrected coordinates, data and weights.
+fn corrected_scan<T: Real>(scan: &Scan, corrected: &Corrected<T>) -> Scan {
+    let narrow = |values: &[T]| values.iter().map(|x| x.wide() as f32).collect::<Vec<_>>();
+    Scan {
+        coordinates: corrected.coordinates.iter().map(|k| narrow(k)).collect(),
+        data: to_single(&corrected.kspace),
+        weights: Some(narrow(&corrected.weights)),
+        ..scan.clone()
     }
-    let narrow = |z: &Complex<T>| Complex::new(z.re.wide() as f32, z.im.wide() as f32);
-    scan.data.iter_mut().zip(&corrected.kspace).for_each(|(to, from)| *to = narrow(from));
-    scan.weights = Some(corrected.weights.iter().map(|w| w.wide() as f32).collect());
 }
 
-/// What a file with these scans begins with: an encoding for each that they name.
+/// Returns the header of a file with these scans. It has an encoding for each number that a scan names.
 fn header(scans: &[Scan]) -> Header {
     let last = scans.iter().map(|s| s.index.encoding).max().unwrap_or(0);
     let encoding = |number| {
@@ -188,6 +213,7 @@ fn header(scans: &[Scan]) -> Header {
     }
 }
 
+/// Returns the report of an image.
 fn describe<T: Real>(scan: &Scan, corrected: &Corrected<T>) -> serde_json::Value {
     let blades: Vec<_> = corrected
         .motion
@@ -202,7 +228,7 @@ fn describe<T: Real>(scan: &Scan, corrected: &Corrected<T>) -> serde_json::Value
             })
         })
         .collect();
-    let mut report = output::place_of(&scan.index);
+    let mut report = report_of(&scan.index);
     report["lines"] = corrected.lines.into();
     report["samples"] = corrected.readout.into();
     report["blades"] = blades.into();

@@ -2,10 +2,10 @@
 
 use crate::io::cfl::pair;
 use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
-use crate::io::{write_cfl, write_dataset, Dataset, Image, Noise, Placement, Scan, ScanIndex};
-use crate::options::{checked_sizes, Matrix};
-use crate::run::off_resonance::{image_of, smooth_map, Quantity, TimeArgs};
-use crate::run::output::{check_outputs, files_of, has_ending, image_files, write_images};
+use crate::io::{write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex};
+use crate::options::{checked_sizes, MatrixChoice, TimeArgs};
+use crate::run::off_resonance::{image_of, smooth_map, Quantity};
+use crate::run::output::{check_outputs, files_of, image_files, write_images};
 use clap::ValueEnum;
 use recon::atomic_file::{write_atomically, AtomicFiles};
 use recon::bail;
@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 pub struct SimulateArgs {
     /// Voxels of the image
     #[arg(long, value_name = "NX,NY[,NZ]")]
-    matrix: Matrix,
+    matrix: MatrixChoice,
 
     /// Where samples are taken
     #[arg(long, value_enum, default_value_t = Kind::Radial, help_heading = "Trajectory")]
@@ -110,21 +110,18 @@ pub struct SimulateArgs {
     #[arg(long)]
     weights: bool,
 
-    /// Off-resonance in Hz, a map of this matrix (.h5, .mrd, .cfl, .nii, .npy)
-    #[arg(long, value_name = "FILE", help_heading = "Off-resonance", conflicts_with = "off_resonance")]
+    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Off-resonance in Hz: a map of this matrix"))]
+    #[arg(help_heading = "Off-resonance", conflicts_with = "off_resonance")]
     field_map: Option<PathBuf>,
 
     /// Off-resonance of a smooth map, so many Hz in a bump at the front and minus half as many far from it
     #[arg(long, value_name = "HZ", allow_negative_numbers = true, help_heading = "Off-resonance")]
     off_resonance: Option<f64>,
 
-    /// Decay rates R2* in 1/s, a map of this matrix (.h5, .mrd, .cfl, .nii, .npy)
-    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
+    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Decay rates R2* in 1/s: a map of this matrix"), help_heading = "Off-resonance")]
     decay_map: Option<PathBuf>,
 
-    /// Write the field map of the scan, that of --off-resonance or of --field-map, on its matrix, for --field-map of a
-    /// reconstruction (.cfl, .h5 or .mrd)
-    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
+    #[arg(long, value_name = "FILE", help = FileUse::WriteComplexImages.help(WRITTEN_MAP), help_heading = "Off-resonance")]
     write_field_map: Option<PathBuf>,
 
     #[command(flatten)]
@@ -140,13 +137,23 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
 
-    /// Write coil maps, divided by the root of their sum of squares: [voxels, coils] (.cfl, .h5 or .mrd)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = FileUse::WriteComplexImages.help("Write coil maps, divided by the root of their sum of squares: [voxels, coils]"))]
     maps: Option<PathBuf>,
 
-    /// Scan to be written: .h5 or .mrd (ISMRMRD); or .cfl (BART's k-space, with the trajectory in NAME_traj.cfl)
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", help = output_help())]
     output: PathBuf,
+}
+
+const WRITTEN_MAP: &str =
+    "Write the field map of the scan, that of --off-resonance or --field-map, on its matrix, for \
+                           --field-map of a reconstruction";
+
+fn output_help() -> String {
+    format!(
+        "Scan to write: an ISMRMRD dataset ({}), or k-space of BART ({}) with the trajectory in NAME_traj.cfl",
+        FileUse::WriteDataset.extensions(),
+        Format::Bart.extensions()
+    )
 }
 
 fn parse_motion(text: &str) -> std::result::Result<[f64; 2], String> {
@@ -181,19 +188,12 @@ enum Kind {
 }
 
 pub fn run(args: &SimulateArgs) -> Result<()> {
-    let Matrix::Sizes(sizes) = &args.matrix else {
+    let MatrixChoice::Sizes(sizes) = &args.matrix else {
         bail!(InvalidArgument, "--matrix: numbers are needed to simulate a scan");
     };
     let matrix = checked_sizes(sizes)?;
-    let bart = match has_ending(&args.output, &[".cfl"]) {
-        true => Some(trajectory_path(&args.output)),
-        false if has_ending(&args.output, &[".h5", ".mrd"]) => None,
-        false => bail!(
-            InvalidArgument,
-            "{}: the ending of the name says the format, and must be one of .h5, .mrd, .cfl",
-            args.output.display()
-        ),
-    };
+    let format = FileUse::WriteRawData.format(&args.output)?;
+    let bart = (format == Format::Bart).then(|| trajectory_path(&args.output));
     let mut outputs: Vec<PathBuf> = std::iter::once(&args.output).chain(&bart).flat_map(|p| files_of(p)).collect();
     for path in args.truth.iter().chain(&args.maps).chain(&args.write_field_map) {
         outputs.extend(image_files(path)?);
@@ -203,8 +203,8 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     if args.weights && bart.is_some() {
         bail!(InvalidArgument, "--weights: BART's files have no place for density weights: write an .h5 file");
     }
-    if let Some(path) = args.maps.iter().find(|p| !has_ending(p, &[".cfl", ".h5", ".mrd"])) {
-        bail!(InvalidArgument, "{}: coil maps are complex: write a .cfl, .h5 or .mrd file", path.display());
+    if let Some(path) = &args.maps {
+        FileUse::WriteComplexImages.format(path).map_err(|e| e.within("coil maps are complex"))?;
     }
     if args.noise_samples > 0 && bart.is_some() {
         bail!(InvalidArgument, "--noise-samples: BART's files have no place for a noise scan: write an .h5 file");
@@ -314,12 +314,8 @@ fn check_off_resonance(args: &SimulateArgs, bart: bool) -> Result<()> {
     if let Some(hz) = args.off_resonance.filter(|hz| !hz.is_finite()) {
         bail!(InvalidArgument, "--off-resonance is {hz}: it must be a number of Hz");
     }
-    if let Some(path) = args.write_field_map.iter().find(|p| !has_ending(p, &[".cfl", ".h5", ".mrd"])) {
-        bail!(
-            InvalidArgument,
-            "{}: a map has negative numbers, which pictures and our NIfTI files lose: write a .cfl, .h5 or .mrd file",
-            path.display()
-        );
+    if let Some(path) = &args.write_field_map {
+        FileUse::WriteComplexImages.format(path).map_err(|e| e.within("a map has negative numbers"))?;
     }
     if args.write_field_map.is_some() && args.off_resonance.is_none() && args.field_map.is_none() {
         bail!(

@@ -1,11 +1,12 @@
-//! Readers and writers of files: ISMRMRD, `.cfl` of BART, NIfTI, PNG, `.npy` of NumPy.
+//! Readers and writers of the file formats that [`formats`] lists.
 //!
-//! Arrays are laid out as everywhere in this crate: x fastest, k-space `[samples, coils]`, coordinates in cycles per
-//! voxel in [-0.5, 0.5). Writers write to [`AtomicFiles`], so that an error, a panic or a killed process never leaves
-//! part of a file under its name.
+//! Arrays have the layout of the library: x fastest, k-space `[samples, coils]`, coordinates in cycles per voxel in
+//! [-0.5, 0.5). Writers write to [`AtomicFiles`]: an error, a panic or a killed process never leaves part of a file under
+//! its name.
 
 mod bytes;
 pub mod cfl;
+pub mod formats;
 mod image;
 pub mod ismrmrd;
 pub mod nifti;
@@ -13,6 +14,7 @@ pub mod npy;
 pub mod png;
 
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
+pub use formats::{FileUse, Format};
 pub use image::{Image, Placement, ScanIndex};
 pub use ismrmrd::{write_dataset, Dataset, Noise, Scan};
 pub use npy::read_npy;
@@ -24,87 +26,39 @@ use recon::error::{bail, Result};
 use recon::results::check_results;
 use std::path::Path;
 
-/// The kinds of files, by their endings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Hdf5,
-    Cfl,
-    Nifti { gzip: bool },
-    Png,
-    Npy,
-}
-
-impl Format {
-    fn of(path: &Path, known: &[Format]) -> Result<Format> {
-        let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-        let endings = [
-            (".h5", Format::Hdf5),
-            (".mrd", Format::Hdf5),
-            (".cfl", Format::Cfl),
-            (".hdr", Format::Cfl),
-            (".nii", Format::Nifti { gzip: false }),
-            (".nii.gz", Format::Nifti { gzip: true }),
-            (".png", Format::Png),
-            (".npy", Format::Npy),
-        ];
-        let known: Vec<_> = endings.into_iter().filter(|(_, format)| known.contains(format)).collect();
-        match known.iter().find(|(ending, _)| name.ends_with(ending)) {
-            Some(&(_, format)) => Ok(format),
-            None => {
-                let list: Vec<_> = known.iter().map(|(ending, _)| *ending).collect();
-                bail!(
-                    InvalidArgument,
-                    "{}: the ending of the name says the format, and must be one of {}",
-                    path.display(),
-                    list.join(", ")
-                );
-            }
-        }
-    }
-}
-
-const NIFTI: [Format; 2] = [Format::Nifti { gzip: false }, Format::Nifti { gzip: true }];
-
-/// Checks that [`write_images`] knows the ending of `path`, before an image is computed for it.
+/// Writes images among `files`, in the format that the extension of `path` selects:
+///
+/// - ISMRMRD: complex images with placement and index ([`ismrmrd::write_images`]);
+/// - BART: complex, `[x, y, z, channels]`, several images along dimension 10 of the array;
+/// - NIfTI: [`nifti::write_nifti`], channels and images along the fourth dimension;
+/// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
 ///
 /// # Errors
-/// `InvalidArgument`, with the endings that are known.
-pub fn check_image_path(path: impl AsRef<Path>) -> Result<()> {
-    Format::of(path.as_ref(), &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Png]).map(drop)
-}
-
-/// Writes images among `files`, in the format of the ending of `path`:
-///
-/// - `.h5`, `.mrd`: ISMRMRD images ([`ismrmrd::write_images`]); complex, with placement and index;
-/// - `.cfl`, `.hdr`: the two files of BART, complex, `[x, y, z, channels]`, several images along BART's dimension 10;
-/// - `.nii`, `.nii.gz`: NIfTI-1, magnitude ([`nifti::write_nifti`]), channels and images along the fourth dimension;
-/// - `.png`: magnitude ([`write_png`] with its defaults), upright, the images side by side.
-///
-/// # Errors
-/// `InvalidArgument` for another ending and for no images, `SizeMismatch` when images that share a file other than
-/// ISMRMRD differ in size, `NotFinite` for a voxel that is not finite, `IO` when the file cannot be written.
+/// `InvalidArgument` for another extension or no images; `SizeMismatch` if images of different sizes share a file other
+/// than ISMRMRD; `NotFinite` if a voxel is not finite; `IO` if the file cannot be written.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
-    let format = Format::of(path, &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Png])?;
+    let format = FileUse::WriteImages.format(path)?;
     let Some(first) = images.first() else {
         bail!(InvalidArgument, "{}: there is no image to write", path.display());
     };
-    let same = |i: &Image| i.dims == first.dims && i.channels == first.channels;
-    if let Some(other) = images.iter().find(|i| format != Format::Hdf5 && !same(i)) {
+    let is_same_size = |i: &Image| i.dims == first.dims && i.channels == first.channels;
+    let allows_all = FileUse::WriteMixedSizes.allows(path);
+    if let Some(other) = images.iter().find(|i| !allows_all && !is_same_size(i)) {
         let (a, b, c, d) = (first.dims, first.channels, other.dims, other.channels);
         bail!(
             SizeMismatch,
             "{}: images of {a:?} voxels in {b} channels and of {c:?} in {d} cannot share this file: write a .h5 file, \
-             or one file an image",
+             or one file per image",
             path.display()
         );
     }
     for image in images {
-        // In single precision, in which a result in double precision may overflow.
+        // A result in double precision may overflow in the single precision of the file.
         check_results("voxel of the image", &image.data).map_err(|e| e.within(path.display()))?;
     }
     match format {
-        Format::Hdf5 => ismrmrd::write_images(files, path, images),
-        Format::Nifti { .. } => nifti::write_nifti(files, path, images),
+        Format::Ismrmrd => ismrmrd::write_images(files, path, images),
+        Format::Nifti => nifti::write_nifti(files, path, images),
         Format::Png => write_png(files, path, images, &PngOptions::default()),
         _ => {
             let [x, y, z] = first.dims;
@@ -124,18 +78,17 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
     }
 }
 
-/// Reads the images of a file: ISMRMRD images of all series (`.h5`, `.mrd`), BART (`.cfl`), NIfTI-1 (`.nii`, `.nii.gz`)
-/// or NumPy (`.npy`, the fastest dimension first; rounded to single precision). All dimensions after `[x, y, z]` become
-/// channels.
+/// Reads the images of a file in any format that [`FileUse::ReadImages`] lists. All dimensions after `[x, y, z]` become
+/// channels. Numbers of `.npy` files are rounded to single precision; their last axis is x.
 ///
 /// # Errors
-/// `InvalidArgument` for another ending, `IO` and `BadFile` when the file cannot be read or is not of its format.
+/// `InvalidArgument` for another extension; `IO` if the file cannot be read; `BadFile` if it is not of its format.
 pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
     let path = path.as_ref();
-    let (dims, data) = match Format::of(path, &[Format::Hdf5, Format::Cfl, NIFTI[0], NIFTI[1], Format::Npy])? {
-        Format::Hdf5 => return ismrmrd::read_images(path, None),
-        Format::Nifti { .. } => return Ok(vec![nifti::read_nifti(path)?]),
-        Format::Npy => {
+    let (dims, data) = match FileUse::ReadImages.format(path)? {
+        Format::Ismrmrd => return ismrmrd::read_images(path, None),
+        Format::Nifti => return Ok(vec![nifti::read_nifti(path)?]),
+        Format::Numpy => {
             let npy = read_npy(path)?;
             (npy.dims, npy.data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect())
         }
@@ -150,14 +103,14 @@ pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
     Ok(vec![image])
 }
 
-/// The image of a file that holds only one.
+/// Returns the only image of a file.
 ///
 /// # Errors
-/// `InvalidArgument` when the file holds several images.
+/// `InvalidArgument` if the number of images is not 1.
 pub fn the_only_image(path: &Path, mut images: Vec<Image>) -> Result<Image> {
     match (images.len(), images.pop()) {
         (1, Some(image)) => Ok(image),
-        (n, _) => bail!(InvalidArgument, "{}: holds {n} images where one is wanted", path.display()),
+        (n, _) => bail!(InvalidArgument, "{}: the file holds {n} images, but exactly one is required", path.display()),
     }
 }
 

@@ -92,7 +92,7 @@ fn every_format_by_its_ending() {
     image.fov_mm = [8.0, 9.0, 10.0];
     for name in ["a.h5", "a.MRD", "a.cfl", "b.hdr"] {
         let path = dir.path(name);
-        check_image_path(&path).unwrap();
+        FileUse::WriteImages.format(&path).unwrap();
         write_image(&path, &image).unwrap();
         let back = read_image(&path).unwrap();
         assert_eq!((back.dims, back.channels, &back.data), (image.dims, 2, &image.data), "{name}");
@@ -108,7 +108,7 @@ fn every_format_by_its_ending() {
     let e = write_image(dir.path("a.tiff"), &image).unwrap_err();
     assert!(e.message().ends_with("one of .h5, .mrd, .cfl, .hdr, .nii, .nii.gz, .png"), "{e}");
     assert_eq!(read_image(dir.path("a.png")).unwrap_err().kind(), ErrorKind::InvalidArgument);
-    assert_eq!(check_image_path("image").unwrap_err().kind(), ErrorKind::InvalidArgument);
+    assert_eq!(FileUse::WriteImages.format(Path::new("image")).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
 #[test]

@@ -1,33 +1,37 @@
-//! Calibration data for parallel imaging: the acquisitions from which a scan's coil maps are estimated.
+//! Calibration data for parallel imaging, from which the coil maps of a scan are estimated.
 
 use crate::io::Scan;
-use crate::run::input::name;
 use crate::run::resize::zeros;
 use recon::bail;
 use recon::error::try_vec;
 use recon::{Complex, Result};
 
-/// Returns the calibration data of the slice of a scan: those that share most of its other counters. `None` if there
-/// are none.
-pub fn of_scan<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
-    let shared = |other: &Scan| {
+/// Returns the calibration data of a scan: of those of its slice, the one that shares most of its other counters. `None`
+/// if the slice has no calibration data.
+pub fn find<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
+    let agreement = |other: &Scan| {
         let (a, b) = (&other.index, &scan.index);
-        let equal = [a.encoding == b.encoding, a.contrast == b.contrast, a.set == b.set, a.repetition == b.repetition];
-        (equal, a.phase == b.phase)
+        [
+            a.encoding == b.encoding,
+            a.contrast == b.contrast,
+            a.set == b.set,
+            a.repetition == b.repetition,
+            a.phase == b.phase,
+        ]
     };
     let candidates = calibration.iter().filter(|other| other.index.slice == scan.index.slice);
-    // The first of equals.
-    candidates.rev().max_by_key(|other| shared(other))
+    // `max_by_key` returns the last of equal elements, and the first one is wanted.
+    candidates.rev().max_by_key(|other| agreement(other))
 }
 
-/// Returns calibration data as samples of a scan's encoded matrix, in its virtual coils. Samples beyond the k-space of
-/// that matrix are left out.
+/// Converts calibration data to samples of a scan's encoded matrix, in its virtual coils. Leaves out samples beyond the
+/// k-space of that matrix.
 ///
 /// # Errors
 /// `SizeMismatch` for a different number of coils or dimensions; `Unsupported` for a different position or orientation;
-/// `InvalidArgument` if no samples remain.
-pub fn on_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
-    const REMEDY: &str = "give coil maps by --maps, or solve without by --no-maps";
+/// `InvalidArgument` if a field of view is unknown or no samples remain.
+pub fn to_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
+    const REMEDY: &str = "give coil maps by --maps, or solve without maps by --no-maps";
     if calibration.ndim != scan.ndim {
         bail!(SizeMismatch, "the calibration data are {}D and the scan is {}D: {REMEDY}", calibration.ndim, scan.ndim);
     }
@@ -40,37 +44,36 @@ pub fn on_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
     let mut factors = [1.0; 3];
     for (axis, factor) in factors.iter_mut().enumerate().take(scan.ndim) {
         let voxel = |s: &Scan| f64::from(s.encoded_fov_mm[axis]) / s.encoded_matrix[axis] as f64;
-        let (own, wanted) = (voxel(calibration), voxel(scan));
-        let same = calibration.encoded_matrix[axis] == scan.encoded_matrix[axis]
+        let (calibration_voxel, scan_voxel) = (voxel(calibration), voxel(scan));
+        let is_equal = calibration.encoded_matrix[axis] == scan.encoded_matrix[axis]
             && calibration.encoded_fov_mm[axis] == scan.encoded_fov_mm[axis];
-        let is_known = same || (own > 0.0 && wanted > 0.0);
-        if !is_known {
+        if !is_equal && !(calibration_voxel > 0.0 && scan_voxel > 0.0) {
             bail!(
                 InvalidArgument,
-                "the calibration data are on another matrix, and the header has no field of view: correct it, or \
-                 {REMEDY}"
+                "the calibration data are on a different matrix, and the header has no field of view: correct the header, \
+                 or {REMEDY}"
             );
         }
-        // Exactly 1 for equal spaces.
-        *factor = if same { 1.0 } else { wanted / own };
+        // Without rounding for equal spaces.
+        *factor = if is_equal { 1.0 } else { scan_voxel / calibration_voxel };
     }
     let samples = calibration.samples();
-    let inside = |m: usize| {
+    let is_inside = |m: usize| {
         (0..scan.ndim).all(|a| (-0.5..0.5).contains(&(f64::from(calibration.coordinates[a][m]) * factors[a])))
     };
-    let mut kept = try_vec(samples, false, "the calibration data")?;
-    kept.iter_mut().enumerate().for_each(|(m, kept)| *kept = inside(m));
-    let count = kept.iter().filter(|&&kept| kept).count();
+    let mut selected = try_vec(samples, false, "the calibration data")?;
+    selected.iter_mut().enumerate().for_each(|(m, selected)| *selected = is_inside(m));
+    let count = selected.iter().filter(|&&selected| selected).count();
     if count == 0 {
         bail!(InvalidArgument, "the calibration data have no samples within the scan's k-space: {REMEDY}");
     }
-    let pick = |values: &[f32], factor: f64| -> Vec<f32> {
-        let chosen = values.iter().zip(&kept).filter(|(_, &kept)| kept);
-        chosen.map(|(&value, _)| if factor == 1.0 { value } else { (f64::from(value) * factor) as f32 }).collect()
+    let select = |values: &[f32], factor: f64| -> Vec<f32> {
+        let values = values.iter().zip(&selected).filter(|(_, &selected)| selected);
+        values.map(|(&value, _)| if factor == 1.0 { value } else { (f64::from(value) * factor) as f32 }).collect()
     };
     let mut data: Vec<Complex<f32>> = zeros(count * coils)?;
-    let chosen = calibration.data.iter().enumerate().filter(|(i, _)| kept[i % samples]);
-    data.iter_mut().zip(chosen).for_each(|(to, (_, from))| *to = *from);
+    let measured = calibration.data.iter().enumerate().filter(|(i, _)| selected[i % samples]);
+    data.iter_mut().zip(measured).for_each(|(to, (_, from))| *to = *from);
     if let Some(matrix) = &scan.coil_matrix {
         let mut virtual_data = zeros(count * scan.coils)?;
         matrix.apply(count, &data, &mut virtual_data)?;
@@ -78,10 +81,9 @@ pub fn on_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
     }
     let (mut samples_per_shot, mut skipped_per_shot, mut start) = (Vec::new(), Vec::new(), 0);
     for (&shot, &skipped) in calibration.samples_per_shot.iter().zip(&calibration.skipped_per_shot) {
-        let here = &kept[start..start + shot];
-        let first = here.iter().position(|&kept| kept);
-        if let Some(first) = first {
-            samples_per_shot.push(here.iter().filter(|&&kept| kept).count());
+        let selected = &selected[start..start + shot];
+        if let Some(first) = selected.iter().position(|&selected| selected) {
+            samples_per_shot.push(selected.iter().filter(|&&selected| selected).count());
             skipped_per_shot.push(skipped + first);
         }
         start += shot;
@@ -91,19 +93,20 @@ pub fn on_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
         encoded_fov_mm: scan.encoded_fov_mm,
         recon_matrix: scan.recon_matrix,
         recon_fov_mm: scan.recon_fov_mm,
-        coordinates: calibration.coordinates.iter().zip(factors).map(|(k, factor)| pick(k, factor)).collect(),
-        weights: calibration.weights.as_ref().map(|weights| pick(weights, 1.0)),
+        coordinates: calibration.coordinates.iter().zip(factors).map(|(k, factor)| select(k, factor)).collect(),
+        weights: calibration.weights.as_ref().map(|weights| select(weights, 1.0)),
         samples_per_shot,
         skipped_per_shot,
         coils: scan.coils,
         data,
-        times: pick(&calibration.times, 1.0),
+        times: select(&calibration.times, 1.0),
         coil_matrix: scan.coil_matrix.clone(),
         ..calibration.clone()
     })
 }
 
-/// Refuses calibration data whose field of view lies elsewhere: their maps would be shifted or turned.
+/// Checks that calibration data have the position and orientation of the scan. Otherwise the maps would be shifted or
+/// rotated.
 fn check_position(calibration: &Scan, scan: &Scan, remedy: &str) -> Result<()> {
     let (a, b) = (&calibration.placement, &scan.placement);
     let distance = |a: [f32; 3], b: [f32; 3]| {
@@ -112,16 +115,12 @@ fn check_position(calibration: &Scan, scan: &Scan, remedy: &str) -> Result<()> {
     let voxel = (0..scan.ndim).map(|i| f64::from(scan.encoded_fov_mm[i]) / scan.encoded_matrix[i] as f64);
     let shift = distance(a.position, b.position) + distance(a.table_position, b.table_position);
     if shift > voxel.fold(0.5, f64::max) {
-        bail!(
-            Unsupported,
-            "{}: the calibration data are measured {shift:.1} mm away from the scan: {remedy}",
-            name(scan)
-        );
+        bail!(Unsupported, "the calibration data were measured {shift:.1} mm away from the scan: {remedy}");
     }
     let is_set = |v: [f32; 3]| v != [0.0; 3];
     for (axis, a, b) in [("readout", a.read_dir, b.read_dir), ("phase", a.phase_dir, b.phase_dir)] {
         if is_set(a) && is_set(b) && distance(a, b) > 0.02 {
-            bail!(Unsupported, "{}: the calibration data have another {axis} direction: {remedy}", name(scan));
+            bail!(Unsupported, "the {axis} direction of the calibration data differs from that of the scan: {remedy}");
         }
     }
     Ok(())

@@ -1,45 +1,39 @@
-//! Whitening and compression of the coils of scans, before anything else is done with them.
+//! Whitening and compression of the coils of scans, before all other processing.
 
-use crate::io::ismrmrd::Header;
-use crate::io::{read_cfl, Noise, Scan};
-use crate::options::{InputArgs, KeepCoils, Whiten};
+use crate::io::{read_cfl, Dataset, Format, Noise, Scan};
+use crate::options::{CompressionTarget, InputArgs, WhiteningChoice};
 use crate::reader::read_dataset;
-use crate::run::output::has_ending;
 use crate::run::resize::zeros;
 use recon::bail;
 use recon::{CoilEnergy, CoilMatrix, Keep, NoiseCovariance, NoiseSampling, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Whitens and compresses the scans as the options say. `noise` and `header` are those of the scans' file, where it can
-/// have any.
-pub fn prepare(args: &InputArgs, scans: &mut [Scan], noise: Vec<Noise>, header: Option<&Header>) -> Result<()> {
-    let own = header.and_then(|h| h.noise_bandwidth);
+/// Whitens and compresses the scans of a dataset as the options select.
+pub fn prepare(args: &InputArgs, dataset: &mut Dataset) -> Result<()> {
+    let Dataset { header, scans, noise, .. } = dataset;
     match &args.whiten {
-        Whiten::None => {}
-        Whiten::Auto if noise.is_empty() => {}
-        Whiten::Auto => {
-            whiten(scans, &noise, own, &args.input)?;
+        WhiteningChoice::None => {}
+        WhiteningChoice::Auto if noise.is_empty() => {}
+        WhiteningChoice::Auto => {
+            whiten(scans, noise, header.noise_bandwidth, &args.input)?;
             log::warn!(
                 "{}: noise acquisitions whiten the data: images are in units of the noise's standard deviation; \
-                 --whiten none leaves data as they are",
+                 --whiten none leaves the data unchanged",
                 args.input.display()
             );
         }
-        Whiten::File(path) => {
+        WhiteningChoice::File(path) => {
             let (noise, bandwidth) = read_noise(path, &args.group, scans)?;
             whiten(scans, &noise, bandwidth, path)?;
         }
     }
-    match args.compress {
-        Some(keep) => compress(scans, keep),
-        None => Ok(()),
-    }
+    args.compress.map_or(Ok(()), |target| compress(scans, target))
 }
 
-/// The noise of another file, and its bandwidth.
+/// Reads the noise of a separate file, and the noise bandwidth of the receiver; `None` if the file has no bandwidth.
 fn read_noise(path: &Path, group: &str, scans: &[Scan]) -> Result<(Vec<Noise>, Option<f64>)> {
-    if !has_ending(path, &[".cfl", ".hdr"]) {
+    if Format::of(path) != Some(Format::Bart) {
         let dataset = read_dataset(path, group)?;
         if dataset.noise.is_empty() {
             bail!(InvalidArgument, "{}: --whiten: the file has no noise acquisitions", path.display());
@@ -51,47 +45,47 @@ fn read_noise(path: &Path, group: &str, scans: &[Scan]) -> Result<(Vec<Noise>, O
     if sizes[0] != 1 || sizes[4..].iter().any(|&n| n > 1) {
         bail!(
             SizeMismatch,
-            "{}: noise of sizes {:?}: k-space of BART's is expected, [1, samples, shots, coils]",
+            "{}: the noise has sizes {:?}, but k-space of BART, [1, samples, shots, coils], is expected",
             path.display(),
             array.dims
         );
     }
-    // BART's files have no sample time: noise is taken to be sampled like the scan.
+    // BART's files have no sample time: the noise is assumed to have that of the scan.
     let dwell = scans.first().map_or(0.0, |scan| scan.dwell());
     Ok((vec![Noise { coils: sizes[3], dwell, data: array.data }], None))
 }
 
-/// Whitens each scan by noise of its coils.
+/// Whitens each scan with the noise of the same number of coils.
 fn whiten(scans: &mut [Scan], noise: &[Noise], bandwidth: Option<f64>, path: &Path) -> Result<()> {
-    let mut made: Vec<(usize, f32, CoilMatrix)> = Vec::new();
+    let mut matrices: Vec<(usize, f32, CoilMatrix)> = Vec::new();
     for scan in scans {
         let (coils, dwell) = (scan.coils, scan.dwell());
-        let known = made.iter().position(|m| (m.0, m.1) == (coils, dwell));
-        let at = match known {
-            Some(at) => at,
+        let position = match matrices.iter().position(|m| (m.0, m.1) == (coils, dwell)) {
+            Some(position) => position,
             None => {
                 let matrix = whitening(noise, coils, dwell, bandwidth).map_err(|e| e.within(path.display()))?;
-                made.push((coils, dwell, matrix));
-                made.len() - 1
+                matrices.push((coils, dwell, matrix));
+                matrices.len() - 1
             }
         };
-        map(scan, &made[at].2)?;
+        apply(&matrices[position].2, scan)?;
         scan.noise_level = Some(1.0);
     }
     Ok(())
 }
 
+/// Returns the whitening matrix for scans with this number of coils and time between samples.
 fn whitening(noise: &[Noise], coils: usize, dwell: f32, bandwidth: Option<f64>) -> Result<CoilMatrix> {
-    let of_coils: Vec<&Noise> = noise.iter().filter(|n| n.coils == coils).collect();
-    let noise = match of_coils[..] {
-        [one] => one,
+    let candidates: Vec<&Noise> = noise.iter().filter(|n| n.coils == coils).collect();
+    let noise = match candidates[..] {
+        [noise] => noise,
         [] => {
-            let have: Vec<String> = noise.iter().map(|n| n.coils.to_string()).collect();
+            let numbers: Vec<String> = noise.iter().map(|n| n.coils.to_string()).collect();
             bail!(
                 SizeMismatch,
                 "noise of {} coils cannot whiten data of {coils}: measure noise with the same coils, or give \
                  --whiten none",
-                have.join(" and ")
+                numbers.join(" and ")
             )
         }
         _ => bail!(
@@ -103,20 +97,20 @@ fn whitening(noise: &[Noise], coils: usize, dwell: f32, bandwidth: Option<f64>) 
     if noise.dwell > 0.0 && dwell > 0.0 {
         (sampling.noise_dwell, sampling.dwell) = (noise.dwell as f64, dwell as f64);
     } else if noise.dwell != dwell {
-        log::warn!("noise and data do not both have a sample time: noise is taken to be of the data's bandwidth");
+        log::warn!("noise and data do not both have a sample time: they are assumed to have the same bandwidth");
     }
     let covariance = NoiseCovariance::of(&noise.data, coils, sampling)?;
     log::info!(
-        "whitened by {} samples of noise of {coils} coils, of variance times {:.4}",
+        "whitened by {} samples of noise of {coils} coils; variance scaled by {:.4}",
         noise.data.len() / coils,
         sampling.variance_ratio()?
     );
     covariance.whitening()
 }
 
-/// Compresses the coils of scans. Those of one encoding and slice have the same virtual coils, so that they can be
-/// compared, and share maps.
-fn compress(scans: &mut [Scan], keep: KeepCoils) -> Result<()> {
+/// Compresses the coils of scans. Scans of one encoding and slice have the same virtual coils, so that their images can be
+/// compared and share coil maps.
+fn compress(scans: &mut [Scan], target: CompressionTarget) -> Result<()> {
     let mut groups = BTreeMap::<_, Vec<&mut Scan>>::new();
     for scan in scans {
         groups.entry((scan.index.encoding, scan.index.slice, scan.coils)).or_default().push(scan);
@@ -126,26 +120,26 @@ fn compress(scans: &mut [Scan], keep: KeepCoils) -> Result<()> {
         for scan in &scans {
             energy.add(scan.samples(), &scan.data)?;
         }
-        let made = energy.compression(match keep {
-            KeepCoils::Number(n) => Keep::Coils(n),
-            KeepCoils::Percent(percent) => Keep::Energy(percent / 100.0),
+        let compression = energy.compression(match target {
+            CompressionTarget::Coils(n) => Keep::Coils(n),
+            CompressionTarget::Percent(percent) => Keep::Energy(percent / 100.0),
         })?;
-        let (kept, percent) = (made.matrix.virtual_coils(), 100.0 * made.kept());
-        log::info!("slice {slice}: {kept} virtual coils of {coils} hold {percent:.2} % of the energy");
+        let (virtual_coils, percent) = (compression.matrix.virtual_coils(), 100.0 * compression.kept());
+        log::info!("slice {slice}: {virtual_coils} virtual coils of {coils} hold {percent:.2} % of the energy");
         for scan in scans {
-            map(scan, &made.matrix)?;
+            apply(&compression.matrix, scan)?;
         }
     }
     Ok(())
 }
 
-/// Gives a scan the virtual coils that a matrix makes of its own.
-fn map(scan: &mut Scan, matrix: &CoilMatrix) -> Result<()> {
+/// Replaces the coils of a scan by the virtual coils of a matrix.
+fn apply(matrix: &CoilMatrix, scan: &mut Scan) -> Result<()> {
     let samples = scan.samples();
     let mut data = zeros(samples * matrix.virtual_coils())?;
     matrix.apply(samples, &scan.data, &mut data)?;
     scan.coil_matrix = Some(match &scan.coil_matrix {
-        Some(before) => before.then(matrix)?,
+        Some(previous) => previous.then(matrix)?,
         None => matrix.clone(),
     });
     (scan.data, scan.coils) = (data, matrix.virtual_coils());

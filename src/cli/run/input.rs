@@ -1,87 +1,89 @@
-//! Reading raw data.
+//! Reading raw data from a file, and their selection by slice, repetition and shot.
 
 use crate::io::ismrmrd::{Header, TrajectoryKind};
-use crate::io::{kspace_from_bart, read_cfl, trajectory_from_bart, Noise, Placement, Scan, ScanIndex};
-use crate::options::{checked_sizes, InputArgs, Matrix};
+use crate::io::{kspace_from_bart, read_cfl, trajectory_from_bart, Dataset, Format, Placement, Scan, ScanIndex};
+use crate::options::{checked_sizes, InputArgs, MatrixChoice};
 use crate::reader::read_dataset;
 use crate::run::coils;
-use crate::run::output::has_ending;
 use recon::bail;
 use recon::Result;
 use std::path::Path;
 
-/// Reads the scans that the options select, whitened and compressed as they say. Returns the calibration data of the
-/// file as well, as they were measured.
-pub fn read(args: &InputArgs) -> Result<(Vec<Scan>, Vec<Scan>)> {
-    if args.every == 0 {
-        bail!(InvalidArgument, "--every is 0: give 1 to keep all shots, or more");
-    }
-    let bart = has_ending(&args.input, &[".cfl", ".hdr"]);
-    let (scans, calibration, noise, header) = match (&args.trajectory, bart) {
-        (Some(trajectory), true) => {
-            (vec![read_bart(&args.input, trajectory, args.matrix.as_ref())?], Vec::new(), Vec::new(), None)
-        }
+/// Reads the raw data of the input file.
+pub fn read(args: &InputArgs) -> Result<Dataset> {
+    let is_bart = Format::of(&args.input) == Some(Format::Bart);
+    match (&args.trajectory, is_bart) {
+        (Some(trajectory), true) => Ok(Dataset {
+            header: Header::default(),
+            scans: vec![read_bart(&args.input, trajectory, args.matrix.as_ref())?],
+            noise: Vec::new(),
+            calibration: Vec::new(),
+            uses: Vec::new(),
+        }),
         (None, true) => {
-            bail!(InvalidArgument, "{}: k-space in a .cfl file needs --trajectory and --matrix", args.input.display())
+            bail!(InvalidArgument, "{}: k-space of BART needs --trajectory and --matrix", args.input.display())
         }
         (Some(_), false) => bail!(
             InvalidArgument,
-            "{}: --trajectory goes with k-space in a .cfl file: an ISMRMRD file has its own",
+            "{}: --trajectory is only for k-space of BART: an ISMRMRD file contains its trajectory",
             args.input.display()
         ),
-        (None, false) => {
-            let dataset = read_dataset(&args.input, &args.group)?;
-            (dataset.scans, dataset.calibration, dataset.noise, Some(dataset.header))
-        }
-    };
-    Ok((select(args, scans, noise, header.as_ref())?, calibration))
+        (None, false) => read_dataset(&args.input, &args.group),
+    }
 }
 
-/// Of the scans of a file those that the options select, whitened and compressed as they say.
-pub fn select(args: &InputArgs, mut scans: Vec<Scan>, noise: Vec<Noise>, header: Option<&Header>) -> Result<Vec<Scan>> {
-    if scans.is_empty() {
-        bail!(BadFile, "{}: there is no image data: all acquisitions are noise or calibration", args.input.display());
+/// Selects scans and shots of a dataset, whitens and compresses them. Leaves the calibration data as they were measured.
+pub fn prepare(args: &InputArgs, mut dataset: Dataset) -> Result<Dataset> {
+    let file = args.input.display();
+    if dataset.scans.is_empty() {
+        bail!(BadFile, "{file}: there is no image data: all acquisitions are noise or calibration");
     }
     if args.slice.is_some() || args.repetition.is_some() {
-        let list = |of: &dyn Fn(&Scan) -> u16| {
-            let mut numbers: Vec<u16> = scans.iter().map(of).collect();
-            numbers.sort_unstable();
-            numbers.dedup();
-            match numbers.len() {
-                0..=12 => numbers.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(", "),
-                n => format!("{n} from {} to {}", numbers[0], numbers[n - 1]),
-            }
-        };
-        let have = format!("slices {}; repetitions {}", list(&|s| s.index.slice), list(&|s| s.index.repetition));
-        scans.retain(|s| {
+        let [slices, repetitions] = [|s: &Scan| s.index.slice, |s: &Scan| s.index.repetition]
+            .map(|number| list_numbers(&dataset.scans, number));
+        dataset.scans.retain(|s| {
             args.slice.is_none_or(|n| s.index.slice == n) && args.repetition.is_none_or(|n| s.index.repetition == n)
         });
-        if scans.is_empty() {
-            bail!(InvalidArgument, "{}: no such slice and repetition; the file has {have}", args.input.display());
+        if dataset.scans.is_empty() {
+            bail!(
+                InvalidArgument,
+                "{file}: no such slice and repetition; the file has slices {slices}; repetitions {repetitions}"
+            );
         }
     }
     if args.every > 1 {
-        for scan in &mut scans {
+        for scan in &mut dataset.scans {
             *scan = scan.every_nth_shot(args.every);
         }
     }
-    coils::prepare(args, &mut scans, noise, header)?;
-    Ok(scans)
+    coils::prepare(args, &mut dataset)?;
+    Ok(dataset)
 }
 
-fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&Matrix>) -> Result<Scan> {
-    let Some(Matrix::Sizes(sizes)) = matrix else {
+/// Lists the different numbers of scans for a message.
+fn list_numbers(scans: &[Scan], number: impl Fn(&Scan) -> u16) -> String {
+    let mut numbers: Vec<u16> = scans.iter().map(number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    match numbers.len() {
+        0..=12 => numbers.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(", "),
+        n => format!("{n} from {} to {}", numbers[0], numbers[n - 1]),
+    }
+}
+
+fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&MatrixChoice>) -> Result<Scan> {
+    let Some(MatrixChoice::Sizes(sizes)) = matrix else {
         bail!(
             InvalidArgument,
-            "a trajectory in a .cfl file needs --matrix with the sizes that it was made for: it is in units of 1/FOV"
+            "a trajectory of BART needs --matrix with the sizes that it was made for: it is in units of 1/FOV"
         );
     };
     let matrix = checked_sizes(sizes)?;
     let points = read_cfl(trajectory)?;
     let array = read_cfl(kspace)?;
     let coordinates = trajectory_from_bart(&points, matrix).map_err(|e| e.within(trajectory.display()))?;
-    let both = || format!("{} and {}", kspace.display(), trajectory.display());
-    let (samples, coils) = kspace_from_bart(&array, &points).map_err(|e| e.within(both()))?;
+    let files = || format!("{} and {}", kspace.display(), trajectory.display());
+    let (samples, coils) = kspace_from_bart(&array, &points).map_err(|e| e.within(files()))?;
     if let Some(i) = array.data.iter().position(|z| !z.is_finite()) {
         let (coil, m) = (i / samples, i % samples);
         bail!(NotFinite, "{}: coil {coil}, sample {m}: the data are {}", kspace.display(), array.data[i]);
@@ -107,10 +109,10 @@ fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&Matrix>) -> Resul
     })
 }
 
-/// The name of a scan in its file, in words.
-pub fn name(scan: &Scan) -> String {
+/// Returns the name of a scan for messages: its slice, and all other numbers that are not 0.
+pub fn scan_name(scan: &Scan) -> String {
     let i = &scan.index;
-    let all = [
+    let numbers = [
         ("encoding", i.encoding),
         ("slice", i.slice),
         ("repetition", i.repetition),
@@ -118,12 +120,11 @@ pub fn name(scan: &Scan) -> String {
         ("phase", i.phase),
         ("set", i.set),
     ];
-    let parts: Vec<_> =
-        all.iter().filter(|(name, n)| *n > 0 || *name == "slice").map(|(name, n)| format!("{name} {n}")).collect();
-    parts.join(", ")
+    let is_named = |(name, n): &&(&str, u16)| *n > 0 || *name == "slice";
+    numbers.iter().filter(is_named).map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The name of a kind of trajectory.
+/// Returns the name of a kind of trajectory for the user.
 pub fn kind_name(kind: TrajectoryKind) -> &'static str {
     match kind {
         TrajectoryKind::GoldenAngle => "golden angle",

@@ -2,99 +2,22 @@
 
 use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::{Image, Scan};
+use crate::options::{OffResonanceArgs, TimeArgs};
 use crate::reader::read_images;
-use crate::run::input::name;
-use crate::run::resize::{order_hint, Resize};
-use clap::Args;
+use crate::run::input::scan_name;
+use crate::run::resize::{order_hint, MatrixResize};
 use recon::bail;
 use recon::error::{try_reserve, try_vec};
 use recon::{Complex, Real, Result};
 use std::path::{Path, PathBuf};
 
-/// When samples were taken.
-#[derive(Args, Default)]
-pub struct TimeArgs {
-    /// Microseconds from one sample of a shot to the next; a file's sample time is not used then
-    #[arg(long, value_name = "US", allow_negative_numbers = true, help_heading = "Off-resonance")]
-    pub dwell: Option<f64>,
-
-    /// Milliseconds from the moment whose image is wanted (the excitation, or the echo) to the first sample of each
-    /// shot; negative where that moment comes later [default: 0]
-    #[arg(long, value_name = "MS", allow_negative_numbers = true, help_heading = "Off-resonance")]
-    pub readout_start: Option<f64>,
-}
-
-impl TimeArgs {
-    /// Refuses numbers that are no times.
-    pub fn check(&self) -> Result<()> {
-        if let Some(dwell) = self.dwell.filter(|dwell| !(*dwell > 0.0 && dwell.is_finite())) {
-            bail!(InvalidArgument, "--dwell is {dwell}: it must be above 0, in microseconds");
-        }
-        if let Some(start) = self.readout_start.filter(|start| !start.is_finite()) {
-            bail!(InvalidArgument, "--readout-start is {start}: it must be a number of milliseconds");
-        }
-        Ok(())
-    }
-
-    /// Seconds at which the first sample of each shot was taken.
-    pub fn start(&self) -> f64 {
-        1e-3 * self.readout_start.unwrap_or(0.0)
-    }
-
-    /// Seconds from one sample to the next, where that was given.
-    pub fn dwell(&self) -> Option<f64> {
-        self.dwell.map(|us| 1e-6 * us)
-    }
-}
-
-/// Maps of off-resonance and decay.
-#[derive(Args, Default)]
-pub struct OffResonanceArgs {
-    /// Map of off-resonance in Hz on the encoded matrix (.h5, .mrd, .cfl, .nii, .npy): the image is computed without
-    /// the blurring and distortion that it makes. One map for all scans, one a slice or one a scan
-    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
-    pub field_map: Option<PathBuf>,
-
-    /// Map of decay rates R2* in 1/s, none negative, as --field-map
-    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
-    pub decay_map: Option<PathBuf>,
-
-    #[command(flatten)]
-    pub times: TimeArgs,
-}
-
-impl OffResonanceArgs {
-    /// The files that are read.
-    pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
-        self.field_map.iter().chain(&self.decay_map)
-    }
-
-    /// Refuses options that contradict, before a file is read.
-    pub fn check(&self) -> Result<()> {
-        self.times.check()?;
-        if self.files().next().is_none() {
-            for (option, given) in
-                [("--dwell", self.times.dwell.is_some()), ("--readout-start", self.times.readout_start.is_some())]
-            {
-                if given {
-                    bail!(
-                        InvalidArgument,
-                        "{option} goes with a map: give --field-map or --decay-map, or leave it out"
-                    );
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The image of a map, its real parts.
-struct Volume {
+/// One map of a file.
+struct MapVolume {
     dims: [usize; 3],
     data: Vec<f32>,
 }
 
-/// What a map holds.
+/// The quantity of a map.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Quantity {
     /// Off-resonance in Hz.
@@ -104,16 +27,19 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    fn of(self) -> (&'static str, &'static str) {
+    fn name_and_unit(self) -> (&'static str, &'static str) {
         match self {
             Quantity::Field => ("off-resonance", "Hz"),
             Quantity::Decay => ("decay rate", "1/s"),
         }
     }
 
-    /// The numbers of an image, which must be real and finite, and rates not negative.
+    /// Returns the numbers of an image.
+    ///
+    /// # Errors
+    /// `NotFinite` or `InvalidArgument` if a number is not finite or not real, or a decay rate is negative.
     fn numbers(self, path: &Path, image: &[Complex<f32>]) -> Result<Vec<f32>> {
-        let (name, unit) = self.of();
+        let (name, unit) = self.name_and_unit();
         let mut numbers = try_reserve(image.len(), "a map")?;
         for (i, z) in image.iter().enumerate() {
             if !z.is_finite() {
@@ -122,14 +48,14 @@ impl Quantity {
             if z.im != 0.0 {
                 bail!(
                     InvalidArgument,
-                    "{}: the {name} of voxel {i} is complex, {z}: a map holds real numbers in {unit}",
+                    "{}: the {name} of voxel {i} is complex, {z}: a map must have real numbers in {unit}",
                     path.display()
                 );
             }
             if self == Quantity::Decay && z.re < 0.0 {
                 bail!(
                     InvalidArgument,
-                    "{}: the {name} of voxel {i} is {} {unit}: none may be negative",
+                    "{}: the {name} of voxel {i} is {} {unit}: it must be non-negative",
                     path.display(),
                     z.re
                 );
@@ -139,27 +65,28 @@ impl Quantity {
         Ok(numbers)
     }
 
-    fn read(self, path: &Path) -> Result<Vec<Volume>> {
+    /// Reads all maps of a file.
+    fn read(self, path: &Path) -> Result<Vec<MapVolume>> {
         let mut volumes = Vec::new();
         for image in &read_images(path)? {
             for channel in 0..image.channels {
-                volumes.push(Volume { dims: image.dims, data: self.numbers(path, image.channel(channel))? });
+                volumes.push(MapVolume { dims: image.dims, data: self.numbers(path, image.channel(channel))? });
             }
         }
         Ok(volumes)
     }
 
-    /// The only map of a file, of this matrix.
+    /// Reads the only map of a file, which must have this matrix.
     pub fn read_one(self, path: &Path, matrix: [usize; 3]) -> Result<Vec<f32>> {
         let mut volumes = self.read(path)?;
         if volumes.len() != 1 {
-            bail!(SizeMismatch, "{}: {} maps, but one is needed", path.display(), volumes.len());
+            bail!(SizeMismatch, "{}: the file has {} maps, but exactly one is required", path.display(), volumes.len());
         }
-        let Volume { dims, data } = volumes.remove(0);
+        let MapVolume { dims, data } = volumes.remove(0);
         if dims != matrix {
             bail!(
                 SizeMismatch,
-                "{}: a map of {dims:?} voxels, but --matrix has {matrix:?}: make them equal{}",
+                "{}: a map of {dims:?} voxels, but --matrix has {matrix:?}: they must be equal{}",
                 path.display(),
                 order_hint(dims, matrix)
             );
@@ -169,110 +96,118 @@ impl Quantity {
 }
 
 /// The maps of one quantity.
-struct Maps {
-    /// The data of each on the encoded matrix of the scans that have it.
+struct QuantityMaps {
+    /// Data of each map on the encoded matrix of its scans.
     data: Vec<Vec<f32>>,
-    /// Which one each scan has.
-    of_scan: Vec<usize>,
+    /// Number of the map of each scan.
+    map_of_scan: Vec<usize>,
 }
 
-impl Maps {
-    fn read(path: &Path, quantity: Quantity, scans: &[Scan], resizes: &[Resize]) -> Result<Maps> {
+impl QuantityMaps {
+    fn read(path: &Path, quantity: Quantity, scans: &[Scan], resizes: &[MatrixResize]) -> Result<QuantityMaps> {
         let volumes = quantity.read(path)?;
-        let mut slices: Vec<u16> = scans.iter().map(|s| s.index.slice).collect();
-        slices.sort_unstable();
-        slices.dedup();
-        let rank = |scan: &Scan| slices.iter().position(|&s| s == scan.index.slice).unwrap_or(0);
-        let of_scan: Vec<usize> = match volumes.len() {
-            1 => vec![0; scans.len()],
-            n if n == slices.len() => scans.iter().map(rank).collect(),
-            n if n == scans.len() => (0..n).collect(),
-            n => bail!(
-                SizeMismatch,
-                "{}: {n} maps, but the scans have {} slices and are {}: give one map for all, one a slice or one a \
-                 scan",
-                path.display(),
-                slices.len(),
-                scans.len()
-            ),
-        };
-        let mut data: Vec<Vec<f32>> = volumes.iter().map(|_| Vec::new()).collect();
-        let mut made: Vec<Option<Resize>> = vec![None; volumes.len()];
-        for (&map, resize) in of_scan.iter().zip(resizes) {
-            if made[map].is_some_and(|before| before == *resize) {
+        let map_of_scan = assign_maps(volumes.len(), scans).map_err(|e| e.within(path.display()))?;
+        let mut data: Vec<Vec<f32>> = vec![Vec::new(); volumes.len()];
+        let mut resize_of_map: Vec<Option<MatrixResize>> = vec![None; volumes.len()];
+        for (&map, resize) in map_of_scan.iter().zip(resizes) {
+            let previous = resize_of_map[map];
+            if previous == Some(*resize) {
                 continue;
             }
-            let volume = &volumes[map];
-            let fits = volume.dims == resize.encoded();
-            // Beyond the reconstructed matrix there is nothing, where its voxels are the encoded ones.
-            let cut = volume.dims == resize.wanted() && resize.keeps_voxels();
-            if !(fits || cut) {
-                bail!(
+            let is_encoded = volumes[map].dims == resize.encoded();
+            let on_encoded = volumes[map].to_encoded(resize).map_err(|e| e.within(path.display()))?;
+            match previous {
+                Some(previous) if is_encoded && previous.encoded() == resize.encoded() => continue,
+                Some(previous) => bail!(
                     SizeMismatch,
-                    "{}: a map of {:?} voxels, but the encoded matrix of the scan is {:?}, the reconstructed one {:?}: \
-                     give a map on the encoded matrix, or on the reconstructed one where its voxels are as large{}",
-                    path.display(),
-                    volume.dims,
-                    resize.encoded(),
-                    resize.wanted(),
-                    order_hint(volume.dims, resize.encoded())
-                );
-            }
-            if let Some(before) = made[map] {
-                if fits && before.encoded() == resize.encoded() {
-                    continue;
-                }
-                bail!(
-                    SizeMismatch,
-                    "{}: one map for scans whose matrices differ, {:?} and {:?}: choose some by --slice and \
+                    "{}: one map for scans with different matrices, {:?} and {:?}: select some by --slice and \
                      --repetition",
                     path.display(),
-                    before.encoded(),
+                    previous.encoded(),
                     resize.encoded()
-                );
+                ),
+                None => (data[map], resize_of_map[map]) = (on_encoded, Some(*resize)),
             }
-            data[map] = match fits {
-                true => volume.data.clone(),
-                false => {
-                    let complex = volume.data.iter().map(|&x| Complex::new(x, 0.0)).collect();
-                    resize.undo(complex)?.iter().map(|z| z.re).collect()
-                }
-            };
-            made[map] = Some(*resize);
         }
-        let (name, unit) = quantity.of();
-        let ends = data.iter().flatten().fold((f32::MAX, f32::MIN), |(low, high), &x| (low.min(x), high.max(x)));
-        log::info!("{}: {name} from {} to {} {unit}", path.display(), ends.0, ends.1);
-        Ok(Maps { data, of_scan })
+        let (name, unit) = quantity.name_and_unit();
+        let range = data.iter().flatten().fold((f32::MAX, f32::MIN), |(low, high), &x| (low.min(x), high.max(x)));
+        log::info!("{}: {name} from {} to {} {unit}", path.display(), range.0, range.1);
+        Ok(QuantityMaps { data, map_of_scan })
     }
 }
 
-/// The maps of all scans.
+/// Returns the number of the map of each scan: one map for all scans, one per slice or one per scan.
+fn assign_maps(count: usize, scans: &[Scan]) -> Result<Vec<usize>> {
+    let mut slices: Vec<u16> = scans.iter().map(|s| s.index.slice).collect();
+    slices.sort_unstable();
+    slices.dedup();
+    let slice_rank = |scan: &Scan| slices.iter().position(|&s| s == scan.index.slice).unwrap_or(0);
+    match count {
+        1 => Ok(vec![0; scans.len()]),
+        n if n == slices.len() => Ok(scans.iter().map(slice_rank).collect()),
+        n if n == scans.len() => Ok((0..n).collect()),
+        n => bail!(
+            SizeMismatch,
+            "{n} maps, but there are {} scans of {} slices: give one map for all, one per slice or one per scan",
+            scans.len(),
+            slices.len()
+        ),
+    }
+}
+
+impl MapVolume {
+    /// Returns the map on the encoded matrix. A map on the reconstructed matrix is cut or surrounded by zeros.
+    fn to_encoded(&self, resize: &MatrixResize) -> Result<Vec<f32>> {
+        if self.dims == resize.encoded() {
+            return Ok(self.data.clone());
+        }
+        if self.dims != resize.requested() || !resize.keeps_voxels() {
+            bail!(
+                SizeMismatch,
+                "a map of {:?} voxels, but the encoded matrix of the scan is {:?} and the reconstructed one {:?}: give a \
+                 map on the encoded matrix, or on the reconstructed one if its voxels have the same size{}",
+                self.dims,
+                resize.encoded(),
+                resize.requested(),
+                order_hint(self.dims, resize.encoded())
+            );
+        }
+        let complex = self.data.iter().map(|&x| Complex::new(x, 0.0)).collect();
+        Ok(resize.undo(complex)?.iter().map(|z| z.re).collect())
+    }
+}
+
+/// The maps of off-resonance and decay of all scans.
 #[derive(Default)]
-pub struct OffResonance<'a> {
-    times: Option<&'a TimeArgs>,
-    field: Option<Maps>,
-    decay: Option<Maps>,
+pub struct OffResonanceMaps {
+    times: TimeArgs,
+    field: Option<QuantityMaps>,
+    decay: Option<QuantityMaps>,
 }
 
 /// Off-resonance, decay and times of one scan, in the precision of the computation.
-pub struct OfScan<T> {
+pub struct ScanFieldMaps<T> {
+    /// Off-resonance in Hz; `None` without a field map.
     pub field_map: Option<Vec<T>>,
+    /// Decay rates in 1/s; `None` without a decay map.
     pub decay_map: Option<Vec<T>>,
+    /// Time of each sample in seconds.
     pub times: Vec<T>,
 }
 
-impl<'a> OffResonance<'a> {
+impl OffResonanceMaps {
     /// Reads the maps that the options name, and checks that the scans have times.
-    pub fn read(args: &'a OffResonanceArgs, scans: &[Scan], resizes: &[Resize]) -> Result<Self> {
+    pub fn read(args: &OffResonanceArgs, scans: &[Scan], resizes: &[MatrixResize]) -> Result<Self> {
         let read = |path: &Option<PathBuf>, quantity| {
-            path.as_ref().map(|path| Maps::read(path, quantity, scans, resizes)).transpose()
+            path.as_ref().map(|path| QuantityMaps::read(path, quantity, scans, resizes)).transpose()
         };
         if args.files().next().is_some() {
-            scans.iter().try_for_each(|scan| check_times(scan, &args.times))?;
+            for scan in scans {
+                check_times(scan, &args.times).map_err(|e| e.within(scan_name(scan)))?;
+            }
         }
-        Ok(OffResonance {
-            times: Some(&args.times),
+        Ok(OffResonanceMaps {
+            times: args.times,
             field: read(&args.field_map, Quantity::Field)?,
             decay: read(&args.decay_map, Quantity::Decay)?,
         })
@@ -280,43 +215,50 @@ impl<'a> OffResonance<'a> {
 
     /// Checks that calibration data have times, if there are maps.
     pub fn check(&self, calibration: &Scan) -> Result<()> {
-        self.times.filter(|_| self.is_there()).map_or(Ok(()), |args| check_times(calibration, args))
+        if self.is_empty() {
+            return Ok(());
+        }
+        check_times(calibration, &self.times)
     }
 
-    fn maps(&self) -> impl Iterator<Item = &Maps> {
+    fn maps(&self) -> impl Iterator<Item = &QuantityMaps> {
         self.field.iter().chain(&self.decay)
     }
 
-    /// Whether there are maps.
-    pub fn is_there(&self) -> bool {
-        self.maps().next().is_some()
+    /// Returns whether there are no maps.
+    pub fn is_empty(&self) -> bool {
+        self.maps().next().is_none()
     }
 
-    /// Whether two scans have the same maps and times.
-    pub fn same(&self, scans: &[Scan], a: usize, b: usize) -> bool {
+    /// Returns whether scans `a` and `b` have the same maps and times.
+    pub fn is_same(&self, scans: &[Scan], a: usize, b: usize) -> bool {
         let times = |i: usize| (&scans[i].times, &scans[i].skipped_per_shot, &scans[i].samples_per_shot);
-        !self.is_there() || times(a) == times(b) && self.maps().all(|maps| maps.of_scan[a] == maps.of_scan[b])
+        let is_same_map = |maps: &QuantityMaps| maps.map_of_scan[a] == maps.map_of_scan[b];
+        self.is_empty() || times(a) == times(b) && self.maps().all(is_same_map)
     }
 
-    /// Those of scan number `i`, of which `scan` is all or some shots.
-    pub fn of<T: Real>(&self, i: usize, scan: &Scan) -> Result<Option<OfScan<T>>> {
-        let Some(args) = self.times.filter(|_| self.is_there()) else { return Ok(None) };
-        let cast = |maps: &Maps| -> Result<Vec<T>> {
-            let data = &maps.data[maps.of_scan[i]];
+    /// Returns the maps and times of scan `number`, of which `scan` is all or some shots; `None` if there are no maps.
+    pub fn for_scan<T: Real>(&self, number: usize, scan: &Scan) -> Result<Option<ScanFieldMaps<T>>> {
+        if self.is_empty() {
+            return Ok(None);
+        }
+        let cast = |maps: &QuantityMaps| -> Result<Vec<T>> {
+            let data = &maps.data[maps.map_of_scan[number]];
             let mut map = try_vec(data.len(), T::ZERO, "a map")?;
             map.iter_mut().zip(data).for_each(|(to, &from)| *to = T::of(f64::from(from)));
             Ok(map)
         };
         let mut times = try_reserve(scan.samples(), "the times of samples")?;
-        match args.dwell() {
+        let start = self.times.start();
+        match self.times.dwell() {
             Some(dwell) => {
                 for (&count, &skipped) in scan.samples_per_shot.iter().zip(&scan.skipped_per_shot) {
-                    times.extend((skipped..skipped + count).map(|m| T::of(args.start() + dwell * m as f64)));
+                    times.extend((skipped..skipped + count).map(|m| T::of(start + dwell * m as f64)));
                 }
             }
-            None => times.extend(scan.times.iter().map(|&t| T::of(args.start() + f64::from(t)))),
+            None => times.extend(scan.times.iter().map(|&t| T::of(start + f64::from(t)))),
         }
-        Ok(Some(OfScan {
+        Ok(Some(ScanFieldMaps {
             field_map: self.field.as_ref().map(cast).transpose()?,
             decay_map: self.decay.as_ref().map(cast).transpose()?,
             times,
@@ -324,14 +266,13 @@ impl<'a> OffResonance<'a> {
     }
 }
 
-/// Refuses scans whose samples have no times.
+/// Checks that the samples of a scan have times.
 fn check_times(scan: &Scan, args: &TimeArgs) -> Result<()> {
     if scan.trajectory == TrajectoryKind::Epi {
         bail!(
             Unsupported,
-            "{}: the trajectory is echo-planar: the lines of an echo train begin at different times after the \
-             excitation, which the file does not say: maps of off-resonance and decay cannot be used",
-            name(scan)
+            "the trajectory is echo-planar, for which maps of off-resonance and decay cannot be used: the lines of an \
+             echo train begin at different times after the excitation, which the file does not contain"
         );
     }
     let mut first = 0;
@@ -339,9 +280,8 @@ fn check_times(scan: &Scan, args: &TimeArgs) -> Result<()> {
         if args.dwell.is_none() && count > 1 && scan.times[first + 1] <= scan.times[first] {
             bail!(
                 InvalidArgument,
-                "{}: the file has no sample time, which maps of off-resonance and decay need: give --dwell, the \
-                 microseconds from one sample of a shot to the next",
-                name(scan)
+                "the file has no sample time, which maps of off-resonance and decay need: give --dwell, the \
+                 microseconds from one sample of a shot to the next"
             );
         }
         first += count;
@@ -349,23 +289,26 @@ fn check_times(scan: &Scan, args: &TimeArgs) -> Result<()> {
     Ok(())
 }
 
-/// A smooth map on a matrix: a bump of `hz` towards rising y, as at an air cavity, and -hz / 2 far from it.
+/// Returns a smooth map on a matrix: a bump of `hz` in the direction of rising y, as at an air cavity, and -hz / 2 far
+/// from it.
 pub fn smooth_map(matrix: [usize; 3], hz: f64) -> Result<Vec<f64>> {
-    /// The centre of the bump, and twice the square of its width, where the field of view is from -1 to 1.
-    const BUMP: ([f64; 3], f64) = ([0.0, 0.6, 0.0], 0.4);
+    /// Centre of the bump. The field of view extends from -1 to 1.
+    const CENTRE: [f64; 3] = [0.0, 0.6, 0.0];
+    /// Twice the square of the width of the bump.
+    const WIDTH: f64 = 0.4;
     let mut map = try_vec(matrix.iter().product(), 0.0, "a map")?;
     for (i, value) in map.iter_mut().enumerate() {
         let index = [i % matrix[0], i / matrix[0] % matrix[1], i / matrix[0] / matrix[1]];
-        let along = |axis: usize| {
+        let squared_distance = |axis: usize| {
             let n = matrix[axis];
-            (2.0 * (index[axis] as f64 - (n / 2) as f64) / n as f64 - BUMP.0[axis]).powi(2)
+            (2.0 * (index[axis] as f64 - (n / 2) as f64) / n as f64 - CENTRE[axis]).powi(2)
         };
-        *value = hz * (1.5 * (-(along(0) + along(1) + along(2)) / BUMP.1).exp() - 0.5);
+        *value = hz * (1.5 * (-(squared_distance(0) + squared_distance(1) + squared_distance(2)) / WIDTH).exp() - 0.5);
     }
     Ok(map)
 }
 
-/// A map as an image.
+/// Returns a map as an image.
 pub fn image_of(matrix: [usize; 3], map: &[f64]) -> Result<Image> {
     Image::new(matrix, 1, map.iter().map(|&x| Complex::new(x as f32, 0.0)).collect())
 }

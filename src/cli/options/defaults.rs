@@ -1,32 +1,32 @@
-//! The defaults of the program's options: the library's, and the few that only the program has.
+//! Defaults of the program's options: the library's defaults, and a few of the program alone.
 
-use crate::options::{BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, PriorKind};
+use super::choices::{BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, PriorKind};
 use recon::{BladePhase, LambdaUnit, PropellerOptions};
 
 pub use recon::defaults::{EDGE, FIELD_MAP_SMOOTHING, FIELD_MAP_THRESHOLD, ITERATIONS, LAMBDA, RESIDUAL, TOLERANCE};
 
-/// Density weights, where the file has none and the samples are not a whole Cartesian grid.
+/// Density compensation if the file has no weights and the samples are not a complete Cartesian grid.
 pub const DENSITY: DensityKind = DensityKind::PipeMenon;
-/// The filter of backprojection.
+/// Filter of backprojection.
 pub const FILTER: FilterKind = FilterKind::RamLak;
-/// What is done about the phase of PROPELLER blades.
+/// Correction of the phase of PROPELLER blades.
 pub const BLADE_PHASE: BladePhaseKind = match PropellerOptions::DEFAULT.phase {
     BladePhase::Smooth => BladePhaseKind::Smooth,
     BladePhase::Constant => BladePhaseKind::Constant,
     BladePhase::None => BladePhaseKind::None,
 };
-/// The combination of coil images.
+/// Combination of coil images.
 pub const COMBINE: Combination = Combination::Rss;
-/// Conjugate gradients: the prior.
+/// Prior of conjugate gradients.
 pub const PRIOR: PriorKind = PriorKind::Identity;
-/// The unit of lambda.
+/// Unit of lambda.
 pub const LAMBDA_UNIT: LambdaUnitKind = match recon::defaults::LAMBDA_UNIT {
     LambdaUnit::Relative => LambdaUnitKind::Relative,
     LambdaUnit::Absolute => LambdaUnitKind::Absolute,
 };
-/// Conjugate gradients: whether density weights go into the data term.
+/// Whether the data term of conjugate gradients has density weights.
 pub const WEIGHTED: bool = false;
-/// Timed runs of a benchmark.
+/// Number of timed runs of a benchmark.
 pub const RUNS: usize = 7;
-/// Outputs that a benchmark compares with the exact sums.
+/// Number of outputs that a benchmark compares with exact sums.
 pub const CHECKED_OUTPUTS: usize = 500;

@@ -1,0 +1,151 @@
+//! Coil maps: read from files, or estimated from calibration data or scans.
+
+use crate::io::cfl::MAX_DIMS;
+use crate::io::{read_cfl, Format, Scan};
+use crate::options::DensityArgs;
+use crate::reader::read_image;
+use crate::run::calibration;
+use crate::run::input::scan_name;
+use crate::run::precision::{cast, is_magnitude};
+use crate::run::resize::{order_hint, zeros};
+use crate::run::sampling::Sampling;
+use crate::run::session::Session;
+use crate::run::weights::Weights;
+use recon::bail;
+use recon::{CoilMatrix, Complex, Options, Plan, Real, Result};
+use std::path::Path;
+use std::time::Instant;
+
+/// The properties of a scan on which its maps in a file depend: encoded matrix, coils and their matrix.
+type MapKey = ([usize; 3], usize, Option<CoilMatrix>);
+
+/// The coil maps of a file for the most recent scan, so that the frames of a scan do not read them again.
+pub struct CoilMapFile<T: Real> {
+    maps: Option<(MapKey, Vec<Complex<T>>)>,
+}
+
+impl<T: Real> CoilMapFile<T> {
+    pub fn new() -> Self {
+        CoilMapFile { maps: None }
+    }
+
+    /// Returns the coil maps of a scan, [encoded matrix, virtual coils]. Reads the file if necessary.
+    pub fn read(&mut self, path: &Path, scan: &Scan) -> Result<&[Complex<T>]> {
+        let key = (scan.encoded_matrix, scan.coils, scan.coil_matrix.clone());
+        let maps = match self.maps.take().filter(|(previous, _)| *previous == key) {
+            Some((_, maps)) => maps,
+            None => read_maps(path, scan)?,
+        };
+        Ok(&self.maps.insert((key, maps)).1)
+    }
+}
+
+/// Reads coil maps [encoded matrix, coils of the file] and converts them to the scan's virtual coils.
+fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
+    let [x, y, z] = scan.encoded_matrix;
+    let expected = [x, y, z, scan.coil_matrix.as_ref().map_or(scan.coils, |m| m.coils())];
+    let mismatch = |found: &[usize], remedy: &str| -> Result<Vec<Complex<T>>> {
+        bail!(
+            SizeMismatch,
+            "{}: coil maps of sizes {found:?}, but the encoded matrix of the scan and its coils are {expected:?}: they \
+             must be equal{remedy}",
+            path.display()
+        )
+    };
+    let data = if Format::of(path) == Some(Format::Bart) {
+        let array = read_cfl(path)?;
+        let fits = |n: &[usize; MAX_DIMS]| n[..4] == expected && n[4..].iter().all(|&n| n == 1);
+        if !fits(&array.sizes()) {
+            let has_several_sets = array.sizes()[4] > 1 && array.sizes()[..4] == expected;
+            let remedy = match array.reorder(fits) {
+                _ if has_several_sets => ": bart slice 4 0 IN OUT takes the first of several sets of maps".into(),
+                Some(command) => format!(": {command}"),
+                None => String::new(),
+            };
+            return mismatch(&array.dims, &remedy);
+        }
+        array.data
+    } else {
+        let image = read_image(path)?;
+        let [a, b, c] = image.dims;
+        if [a, b, c, image.channels] != expected {
+            return mismatch(&[a, b, c, image.channels], order_hint(image.dims, scan.encoded_matrix));
+        }
+        image.data
+    };
+    if expected[3] > 1 && is_magnitude(&data) {
+        log::warn!(
+            "{}: the coil maps are real and non-negative: if they are magnitudes, their phases are lost, and the image \
+             will be wrong (recon writes magnitudes to NIfTI files: use .cfl or .h5)",
+            path.display()
+        );
+    }
+    let maps = cast(&data)?;
+    let Some(matrix) = &scan.coil_matrix else { return Ok(maps) };
+    let mut virtual_maps = zeros(x * y * z * scan.coils)?;
+    matrix.apply(x * y * z, &maps, &mut virtual_maps).map_err(|e| e.within(path.display()))?;
+    Ok(virtual_maps)
+}
+
+/// Estimates the coil maps of scans of one trajectory and slice: from the calibration data of the slice, or else from the
+/// mean of the scans. `width` is the width of the centre of k-space in samples of a Cartesian scan; 0 selects the library's
+/// default.
+pub fn estimate<T: Real>(
+    session: &Session,
+    group: &[usize],
+    density: &DensityArgs,
+    width: usize,
+) -> Result<Vec<Complex<T>>> {
+    let Session { scans, calibration, off_resonance, basis, options, .. } = session;
+    let first = &scans[group[0]];
+    let estimate = || {
+        if let Some(lines) = calibration::find(calibration, first) {
+            let lines = calibration::to_matrix_of(lines, first)?;
+            off_resonance.check(&lines)?;
+            let sampling = Sampling::with_maps(&lines, *basis, group[0], off_resonance)?;
+            return estimate_from(&[&lines], &sampling, density, width, options);
+        }
+        if !calibration.is_empty() {
+            log::warn!(
+                "{}: the calibration acquisitions of the file are of other slices: coil maps come from the scan",
+                scan_name(first)
+            );
+        }
+        let scans: Vec<&Scan> = group.iter().map(|&i| &scans[i]).collect();
+        estimate_from(&scans, &session.sampling(group[0], first)?, density, width, options)
+    };
+    estimate().map_err(|e| e.within(scan_name(first)))
+}
+
+/// Estimates coil maps from the mean of scans that share their trajectory.
+fn estimate_from<T: Real>(
+    scans: &[&Scan],
+    sampling: &Sampling<T>,
+    density: &DensityArgs,
+    width: usize,
+    options: &Options,
+) -> Result<Vec<Complex<T>>> {
+    let started = Instant::now();
+    let mut mean = cast::<T>(&scans[0].data)?;
+    for scan in &scans[1..] {
+        for (m, z) in mean.iter_mut().zip(&scan.data) {
+            *m = Complex::new(T::of(m.re.wide() + z.re as f64), T::of(m.im.wide() + z.im as f64));
+        }
+    }
+    let share = 1.0 / scans.len() as f64;
+    mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
+    let weights = Weights::for_coil_maps(scans[0], density);
+    let mut geometry = sampling.geometry();
+    geometry.weights = weights.known();
+    let plan = Plan::for_coil_maps(&geometry, options)?;
+    weights.compute_in(&plan)?;
+    let maps = plan.coil_maps(&mean, width)?;
+    log::info!(
+        "{}: maps of {} coils from {} shots, {:.3} s",
+        scan_name(scans[0]),
+        scans[0].coils,
+        scans[0].samples_per_shot.len(),
+        started.elapsed().as_secs_f64()
+    );
+    Ok(maps)
+}

@@ -1,0 +1,260 @@
+//! The description of a run, and its loop over scans.
+
+use crate::io::{Dataset, Image, Scan};
+use crate::options::{in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
+use crate::progress::Progress;
+use crate::run::input::{self, scan_name};
+use crate::run::output::{check_sizes, Outputs};
+use crate::run::plan::ReusablePlan;
+use crate::run::post_processing::PostProcessing;
+use crate::run::precision::cast;
+use crate::run::sampling::Sampling;
+use crate::run::session::Session;
+use crate::run::weights::Weights;
+use recon::atomic_file::AtomicFiles;
+use recon::{Complex, Normal, Options, Real, Result};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A reconstruction of scans: the part of a run that differs between commands.
+pub trait Reconstruction {
+    /// Name of the reconstruction beside the progress bar.
+    const TITLE: &'static str;
+    /// Whether a plan is reused for the scans of the next plan group. If not, it is freed before `begin_group`.
+    const REUSES_PLAN: bool = true;
+    /// Plan of a group of scans.
+    type Plan<T: Real>;
+    /// Data that stay available from scan to scan.
+    type State<T: Real>;
+
+    /// Checks the options before a file is read.
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the files that are read, except raw data and maps of off-resonance.
+    fn input_files(&self) -> Vec<&PathBuf> {
+        Vec::new()
+    }
+
+    /// Returns the files that are written, except image and report.
+    fn output_files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// Returns the number of channels of a scan's image; `None` if the image does not have the requested matrix.
+    fn channels(&self, scan: &Scan) -> Option<usize>;
+
+    /// Returns the number of progress steps of an image.
+    fn steps(&self, _scan: &Scan) -> usize {
+        1
+    }
+
+    /// Returns whether two scans with the same trajectory share a plan.
+    fn shares_plan(&self, _a: &Scan, _b: &Scan) -> bool {
+        true
+    }
+
+    /// Checks the scans and prepares what all of them use.
+    fn begin<T: Real>(&self, session: &Session) -> Result<Self::State<T>>;
+
+    /// Prepares what the scans of a plan share, given their numbers.
+    fn begin_group<T: Real>(&self, _session: &Session, _group: &[usize], _state: &mut Self::State<T>) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns the plan of a scan or frame, which may be the previous plan with a new trajectory.
+    fn plan<T: Real>(
+        &self,
+        frame: &ScanFrame,
+        previous: Option<Self::Plan<T>>,
+        state: &mut Self::State<T>,
+    ) -> Result<Self::Plan<T>>;
+
+    /// Computes the image of a scan or frame.
+    fn image<T: Real>(
+        &self,
+        frame: &ScanFrame,
+        plan: &Self::Plan<T>,
+        state: &mut Self::State<T>,
+    ) -> Result<FrameResult>;
+
+    /// Writes the files of `output_files`, given the last plan.
+    fn write<T: Real>(&self, _: Option<Self::Plan<T>>, _: Self::State<T>, _: &mut AtomicFiles) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A scan, or a frame of a scan, that becomes one image.
+pub struct ScanFrame<'a> {
+    pub session: &'a Session,
+    /// Number of the scan in the session.
+    pub number: usize,
+    pub scan: &'a Scan,
+    /// Start of the computation.
+    started: Instant,
+    /// Displays the number of completed steps of the image.
+    pub progress: &'a dyn Fn(usize),
+}
+
+impl ScanFrame<'_> {
+    /// Returns the sampling, with off-resonance and decay.
+    pub fn sampling<T: Real>(&self) -> Result<Sampling<T>> {
+        self.session.sampling(self.number, self.scan)
+    }
+
+    /// Returns a plan for this frame, which may be the previous plan with a new trajectory.
+    pub fn plan<T: Real>(
+        &self,
+        previous: Option<ReusablePlan<T>>,
+        weights: &Weights<T>,
+        coil_maps: Option<&[Complex<T>]>,
+        normal: Normal,
+    ) -> Result<ReusablePlan<T>> {
+        let sampling = self.sampling()?;
+        let mut geometry = sampling.geometry();
+        geometry.coil_maps = coil_maps;
+        ReusablePlan::new(previous, &geometry, weights, &Options { normal, ..self.session.options.clone() })
+    }
+
+    /// Returns the measured data in the precision of the computation.
+    pub fn data<T: Real>(&self) -> Result<Vec<Complex<T>>> {
+        cast(&self.scan.data)
+    }
+
+    /// Returns the finished image of coil images [encoded matrix, coils].
+    pub fn finish<T: Real>(&self, images: Vec<Complex<T>>, combination: Combination) -> Result<Image> {
+        PostProcessing { scan: self.scan, resize: self.session.resizes[self.number], combination }.apply(images)
+    }
+
+    /// Returns the seconds since the start of the computation.
+    pub fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}
+
+/// The result of a scan or frame.
+pub struct FrameResult {
+    pub image: Image,
+    /// Entry of the report; `None` if the reconstruction has no report.
+    pub report: Option<serde_json::Value>,
+}
+
+impl From<Image> for FrameResult {
+    fn from(image: Image) -> Self {
+        FrameResult { image, report: None }
+    }
+}
+
+/// The images and reports of all scans, in the order of the scans, with the last plan and the state.
+pub struct Reconstructed<T: Real, R: Reconstruction> {
+    pub images: Vec<Image>,
+    reports: Vec<serde_json::Value>,
+    plan: Option<R::Plan<T>>,
+    state: R::State<T>,
+}
+
+/// Reconstructs all scans of a session in memory.
+pub fn reconstruct<T: Real, R: Reconstruction>(reconstruction: &R, session: &Session) -> Result<Reconstructed<T, R>> {
+    let mut state = reconstruction.begin::<T>(session)?;
+    let steps = |scan: &Scan| session.frame_count(scan) * reconstruction.steps(scan);
+    let progress = Progress::new(session.scans.iter().map(steps).sum(), R::TITLE);
+    let mut results: Vec<Vec<FrameResult>> = session.scans.iter().map(|_| Vec::new()).collect();
+    let mut plan: Option<R::Plan<T>> = None;
+    let mut done = 0;
+    for group in session.groups(|a, b| reconstruction.shares_plan(a, b)) {
+        plan = plan.filter(|_| R::REUSES_PLAN);
+        reconstruction.begin_group(session, &group, &mut state)?;
+        for (number, scan) in group.iter().flat_map(|&i| session.frames(i).map(move |scan| (i, scan))) {
+            let progress_of_image = |step| progress.set(done + step);
+            let started = Instant::now();
+            let frame = ScanFrame { session, number, scan: &scan, started, progress: &progress_of_image };
+            let current = match plan.take() {
+                Some(plan) if session.frames.is_none() && number != group[0] => plan,
+                previous => reconstruction.plan(&frame, previous, &mut state)?,
+            };
+            let result = reconstruction.image(&frame, &current, &mut state)?;
+            if result.report.is_none() {
+                let (name, samples) = (scan_name(&scan), scan.samples());
+                log::info!("{name}: {samples} samples of {} coils, {:.3} s", scan.coils, frame.seconds());
+            }
+            results[number].push(result);
+            plan = Some(current);
+            done += reconstruction.steps(&scan);
+            progress.set(done);
+        }
+    }
+    let mut reconstructed = Reconstructed { images: Vec::new(), reports: Vec::new(), plan, state };
+    for FrameResult { image, report } in results.into_iter().flatten() {
+        reconstructed.images.push(image);
+        reconstructed.reports.extend(report);
+    }
+    Ok(reconstructed)
+}
+
+/// A run: its input, its reconstruction and its outputs.
+pub struct Job<'a, R> {
+    pub input: &'a InputArgs,
+    /// `None` if the reconstruction does not support off-resonance.
+    pub off_resonance: Option<&'a OffResonanceArgs>,
+    pub reconstruction: &'a R,
+    pub plan: &'a PlanArgs,
+    pub outputs: Outputs<'a>,
+}
+
+impl<'a, R: Reconstruction> Job<'a, R> {
+    /// Returns a run without off-resonance and report.
+    pub fn new(input: &'a InputArgs, output: &'a OutputArgs, reconstruction: &'a R, plan: &'a PlanArgs) -> Self {
+        Job {
+            input,
+            off_resonance: None,
+            reconstruction,
+            plan,
+            outputs: Outputs { image: &output.output, report: None },
+        }
+    }
+
+    /// Adds the options for off-resonance.
+    pub fn with_off_resonance(self, args: &'a OffResonanceArgs) -> Self {
+        Job { off_resonance: Some(args), ..self }
+    }
+
+    /// Adds a report; `None` if none is written.
+    pub fn with_report(mut self, path: Option<&'a Path>) -> Self {
+        self.outputs.report = path;
+        self
+    }
+    /// Checks the options, reads the input file, reconstructs its scans and writes the outputs.
+    pub fn run(&self) -> Result<()> {
+        self.check()?;
+        let dataset = input::read(self.input)?;
+        in_precision!(self.plan.precision, run_on(self, dataset))
+    }
+
+    /// Checks options and outputs before a file is read.
+    fn check(&self) -> Result<()> {
+        self.plan.options()?;
+        self.input.check()?;
+        if let Some(off_resonance) = self.off_resonance {
+            off_resonance.check()?;
+        }
+        self.reconstruction.check()?;
+        let maps = self.off_resonance.into_iter().flat_map(|args| args.files());
+        let inputs = self.input.files().chain(self.reconstruction.input_files()).chain(maps);
+        self.outputs.check(&self.reconstruction.output_files(), inputs)
+    }
+}
+
+/// Reconstructs raw data in memory, from a file or a scanner, and writes the outputs.
+fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Result<()> {
+    let session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
+    let size = |number: usize| {
+        let channels = job.reconstruction.channels(&session.scans[number])?;
+        Some((session.resizes[number].requested(), channels))
+    };
+    check_sizes(job.outputs.image, (0..session.scans.len()).filter_map(size))?;
+    let Reconstructed { images, reports, plan, state } = reconstruct::<T, _>(job.reconstruction, &session)?;
+    let mut files = AtomicFiles::new();
+    job.reconstruction.write(plan, state, &mut files)?;
+    job.outputs.write(files, &images, reports)
+}

@@ -1,0 +1,87 @@
+//! Density weights of scans.
+
+use crate::io::Scan;
+use crate::options::{defaults, DensityArgs};
+use crate::run::cartesian;
+use crate::run::input::scan_name;
+use crate::run::sampling::Sampling;
+use recon::{Density, Options, Plan, Real, Result};
+
+/// Density weights of a scan.
+pub enum Weights<T: Real> {
+    /// Volumes of k-space. The weighted adjoint is an image at the scale of the object.
+    Volumes(Vec<T>),
+    /// Weights of any scale.
+    Relative(Vec<T>),
+    /// Weights that are computed for the plan's trajectory.
+    Computed(Density),
+    /// No weights. Gridding then uses the library's default, Pipe and Menon.
+    Default,
+}
+
+impl<T: Real> Weights<T> {
+    /// Returns the weights of the file or of the options, or equal weights for a complete Cartesian grid.
+    pub fn for_image(scan: &Scan, density: &DensityArgs) -> Self {
+        let weights = Self::for_coil_maps(scan, density);
+        if matches!(weights, Weights::Default) && density.density.is_none() {
+            if let Some(weights) = cartesian::complete_grid_weights(scan) {
+                log::info!("{}: a complete Cartesian grid, equal weights", scan_name(scan));
+                return Weights::Volumes(weights.into_iter().map(T::of).collect());
+            }
+        }
+        weights
+    }
+
+    /// Returns the weights of the file or of the options. The library recognises calibration lines itself.
+    pub fn for_coil_maps(scan: &Scan, density: &DensityArgs) -> Self {
+        if let Some(weights) = scan.weights.as_ref().filter(|_| !density.ignore_weights) {
+            return Weights::Relative(weights.iter().map(|&w| T::of(w as f64)).collect());
+        }
+        match Density::from(density.density.unwrap_or(defaults::DENSITY)) {
+            d if d == Density::default() => Weights::Default,
+            d => Weights::Computed(d),
+        }
+    }
+
+    /// Returns the weights for a data term: those of [`Weights::for_image`], where `Default` becomes `Computed`.
+    pub fn for_data_term(scan: &Scan, density: &DensityArgs) -> Self {
+        match Weights::for_image(scan, density) {
+            Weights::Default => Weights::Computed(Density::default()),
+            weights => weights,
+        }
+    }
+
+    /// Replaces `Computed` by the weights of this sampling.
+    pub fn compute(self, sampling: &Sampling<T>, options: &Options) -> Result<Self> {
+        match self {
+            Weights::Computed(density) => {
+                let plan = Plan::new(&sampling.geometry_without_maps(), options)?;
+                plan.density(density).map(Weights::Relative)
+            }
+            weights => Ok(weights),
+        }
+    }
+
+    /// Returns the weights that a plan is created with; `None` if there are none, or none yet.
+    pub fn known(&self) -> Option<&[T]> {
+        match self {
+            Weights::Volumes(w) | Weights::Relative(w) => Some(w),
+            Weights::Computed(_) | Weights::Default => None,
+        }
+    }
+
+    /// Computes the weights of a plan's trajectory and gives them to the plan, if they are to be computed.
+    pub fn compute_in(&self, plan: &Plan<T>) -> Result<()> {
+        match self {
+            Weights::Computed(density) => plan.set_weights(Some(&plan.density(*density)?)),
+            Weights::Volumes(_) | Weights::Relative(_) | Weights::Default => Ok(()),
+        }
+    }
+}
+
+/// Warns if the weights in the file override --density.
+pub fn warn_of_file_weights(scans: &[Scan], density: &DensityArgs) {
+    if density.density.is_some() && !density.ignore_weights && scans.iter().any(|scan| scan.weights.is_some()) {
+        log::warn!("the density weights in the file are used, and --density is not: --ignore-weights reverses this");
+    }
+}
