@@ -96,6 +96,8 @@ check:
 	@$(MAKE) --no-print-directory $(spelling)/ready; if [ -e $(spelling)/ready ]; then \
 		git ls-files | grep -vE '\.(npy|png|svg|h5|lock)$$' | xargs $(spelling)/bin/codespell --ignore-words-list $(WORDS); \
 	else echo "skipped: spelling (no python3-venv, or no network)"; fi
+	python3 tests/prose/test_check.py --quiet
+	python3 tests/prose/check.py
 	python3 benches/test_benches.py --quiet
 	python3 benches/index.py --check
 	python3 tests/mutants/run.py --check

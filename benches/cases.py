@@ -140,6 +140,13 @@ LARGE3D = Case(
 )
 TRANSFORMS = (STONE, RADIAL2D, DENSE, COILS16, PROPELLER, LARGE3D)
 
+
+def transform_named(name):
+    """Returns the case of the transforms that has this name."""
+    return next(case for case in TRANSFORMS if case.name == name)
+
+
+
 # What is measured of plans: making one, and giving one another trajectory.
 PLAN, TRAJECTORY = "new plan", "new trajectory"
 

@@ -39,10 +39,6 @@ class Figure:
         return float("inf") if self.ratio is None else self.ratio
 
 
-def errors_of(name):
-    return next(case.errors for case in cases.TRANSFORMS if case.name == name)
-
-
 def threads_text(threads):
     return f"{threads} thread" + "s" * (threads > 1)
 
@@ -57,7 +53,7 @@ def ratio(ours, theirs, key):
 
 def transform_figures(rows):
     for (case, operation, threads), found in groups(rows, "case", "operation", "threads").items():
-        for error in errors_of(case):
+        for error in cases.transform_named(case).errors:
             recon = fastest(found, "recon", error)
             for peer in ("DUCC0", "FINUFFT"):
                 if theirs := fastest(found, peer, error):

@@ -1,4 +1,4 @@
-"""Pictures of what was measured: time against error, and growth of cost."""
+"""Plots of the measurements: time against error, and growth of cost."""
 
 import matplotlib
 
@@ -6,7 +6,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-import report
+import cases
 from rows import groups
 
 COLOURS = {"recon": "tab:red", "DUCC0": "tab:blue", "FINUFFT": "tab:green"}
@@ -40,7 +40,7 @@ def draw_errors(results, path):
                 if points:
                     label = side if precision == "f32" else f"{side}, f64"
                     panel.loglog(*zip(*points), style, color=colour, markersize=4, linewidth=1, label=label)
-        for error in report.case_named(name).errors:
+        for error in cases.transform_named(name).errors:
             panel.axvline(error, color="grey", linewidth=0.6, linestyle="--")
         label_decades(panel.yaxis)
         panel.set(title=f"{name}, {operation}", xlabel="measured relative error", ylabel="ms")

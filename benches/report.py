@@ -29,10 +29,6 @@ def line(*cells):
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
 
-def case_named(name):
-    return next(case for case in cases.TRANSFORMS if case.name == name)
-
-
 def best_cell(row):
     return f"{row['median_ms']:.2f} ms ({row['setting']}: {row['error']:.1e})" if row else "not reached"
 
@@ -47,7 +43,7 @@ def others_cell(rows):
 
 def transform_lines(rows):
     """For rows of one operation and number of threads: a line for each error of the case."""
-    case = case_named(rows[0]["case"])
+    case = cases.transform_named(rows[0]["case"])
     lines = []
     for error in case.errors:
         recon, ducc, fin = (fastest(rows, side, error) for side in SIDES)
