@@ -179,8 +179,8 @@ def page(tables):
         "# Benchmarks",
         "`make bench` writes this page (benches/index.py). Edit benches/ instead.",
         "`make bench` takes 20 minutes or more on an idle machine. It compares recon with DUCC0, FINUFFT, BART and the loop of\n"
-        "Stone et al. 2008 on your CPU, at equal measured error, with 1, 2, 4 and so on to all threads: transforms, plans, new\n"
-        "trajectories, frames in real time, conjugate gradients and exact sums. It installs the peers (`apt` as root, and pip in\n"
+        "Stone et al. 2008 on your CPU, at equal measured error, with 1, 2, 4 and so on to all threads. The cases are\n"
+        "transforms, plans, new trajectories, frames in real time, conjugate gradients and exact sums. It installs the peers (`apt` as root, and pip in\n"
         "a virtual environment under `target/`) and writes one page named after the processor.\n\n"
         "- `make bench BENCH_FLAGS=--quick` checks in a few minutes whether it works.\n"
         "- `--only CASES`, `--threads 1,4` and `--output DIR` restrict it.\n"
