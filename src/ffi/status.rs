@@ -17,6 +17,7 @@ macro_rules! with_source {
         pub(super) const $source: &str = stringify!($($item)+);
     };
 }
+pub(super) use with_source;
 macro_rules! define_statuses {
     ($($(#[doc = $doc:literal])+ $kind:ident = $number:literal, $status:ident, $text:literal;)+) => {
         with_source! {
