@@ -1,12 +1,12 @@
 //! recon_cg.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::Enumeration;
+use super::inputs;
 use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
-use super::scan;
 use super::status::{call, recon_status};
 use super::structs::*;
-use super::versioned::{read_or_initial, Out};
+use super::versioned::{read_or_initial, StructOutput};
 use crate::base::error::{bail, checked_product};
 use crate::Progress;
 use std::ffi::c_void;
@@ -38,8 +38,8 @@ pub unsafe extern "C" fn recon_cg(
     call(|| unsafe {
         let plan = plan_at(plan)?;
         let raw = read_or_initial("options", options)?;
-        let mut arrays = Arrays::default();
-        let mut out = Out::optional(&mut arrays, "report", report)?;
+        let mut arrays = CallArrays::default();
+        let mut out = StructOutput::optional(&mut arrays, "report", report)?;
         let mut history = None;
         if let Some(out) = out.as_ref().filter(|out| !out.value.residuals.is_null()) {
             let rows = size("iterations", raw.iterations.saturating_add(1))?;
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn recon_cg(
         let done = with_plan_snapshot!(plan, p => {
             let kspace = arrays.source("kspace", kspace.cast(), p.kspace_len(), plan.on_device)?;
             let image = arrays.sink("image", image.cast(), p.image_len(), plan.on_device)?;
-            let options = scan::cg_options(&mut arrays, &raw, plan.voxels, p.image_len())?;
+            let options = inputs::cg_options(&mut arrays, &raw, plan.voxels, p.image_len())?;
             p.cg_with_progress(kspace, image, &options, |at| report_progress(&raw, at))
         })?;
         if let Some((residuals, rows)) = history {

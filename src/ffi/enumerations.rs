@@ -275,7 +275,8 @@ c_enum! {
     /// Unit of the weight lambda of a prior.
     pub enum recon_lambda_unit "lambda_unit" for LambdaUnit {
         /// Relative to the mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2,
-        /// times the mean of sum_c |S_c|^2 with coil maps. One value is then suitable for scans of any length and scale.
+        /// times the mean of sum_c |S_c|^2 with coil maps. One value is then suitable for scans of any length and
+        /// scale.
         RECON_LAMBDA_RELATIVE = 0 is Relative, "relative";
         /// Absolute: lambda is used unchanged in (E^H W E + lambda R^H R) x = E^H W d.
         RECON_LAMBDA_ABSOLUTE = 1 is Absolute, "absolute";
@@ -298,12 +299,12 @@ c_enum! {
     /// Method of computing density weights. Percentages are errors of a gridded phantom on fully sampled trajectories
     /// without noise, compared at the same resolution. examples/densities prints them for many trajectories.
     pub enum recon_density_method "density" as DensityKind {
-        /// The fixed point of w = w / (C w), where C is a window that extends over two Nyquist distances (Pipe and Menon
-        /// 1999). For any trajectory; 0.4 to 3 %.
+        /// The fixed point of w = w / (C w), where C is a window that extends over two Nyquist distances (Pipe and
+        /// Menon 1999). For any trajectory; 0.4 to 3 %.
         RECON_DENSITY_PIPE_MENON = 0 is PipeMenon, "pipe-menon";
         /// |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
-        /// evenly. For a stack of either along an axis: |k| in the plane times the thickness of the partition. 0 to 3 %.
-        /// Spokes in 2D are weighted by the angle between their neighbours, since golden-angle spokes are not spread
+        /// evenly. For a stack of either along an axis: |k| in the plane times the thickness of the partition. 0 to 3
+        /// %. Spokes in 2D are weighted by the angle between their neighbours, since golden-angle spokes are not spread
         /// evenly. Samples must be in the order of acquisition. Other trajectories are RECON_INVALID_ARGUMENT; their
         /// error would be 20 to 300 %.
         RECON_DENSITY_RAMP = 1 is Ramp, "ramp";
@@ -318,7 +319,8 @@ c_enum! {
     pub enum recon_combine_method "combine" for Combine {
         /// The root of the sum of squared magnitudes.
         RECON_COMBINE_ROOT_SUM_OF_SQUARES = 0 is RootSumOfSquares, "rss";
-        /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images. It keeps the phase and has less noise.
+        /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images. It keeps the phase and has less
+        /// noise.
         RECON_COMBINE_ADAPTIVE = 1 is Adaptive, "adaptive";
     }
 }

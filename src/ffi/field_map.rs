@@ -1,11 +1,11 @@
 //! Field maps from images of several echoes.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{choice, Precision};
-use super::scan::{interrupt, with_precision};
+use super::inputs::{interrupt, with_precision};
 use super::status::{call, recon_status};
 use super::structs::*;
-use super::versioned::{read_or_initial, Out, Versioned};
+use super::versioned::{read_or_initial, StructOutput, VersionedStruct};
 use crate::base::error::{bail, checked_product};
 use crate::reconstruction::field_map::{estimate_field_map, Echoes, FieldMapOptions};
 use crate::Complex;
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn recon_field_map(
         if ndim != 2 && ndim != 3 {
             bail!(InvalidSize, "ndim is {ndim}: it must be 2 or 3");
         }
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let ndim = ndim as usize;
         let mut axes = [0; 3];
         for (axis, &n) in axes.iter_mut().zip(arrays.input("dims", dims, ndim)?) {
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn recon_field_map(
             threads: raw.threads as usize,
             interrupt: interrupt(raw.interrupt, raw.interrupt_data),
         };
-        let out = Out::optional(&mut arrays, "report", report)?;
+        let out = StructOutput::optional(&mut arrays, "report", report)?;
         let voxels = checked_product(dims, "the image")?;
         let all = checked_product(&[voxels, coils, echoes], "the images of echoes")?;
         let estimate = with_precision!(choice("precision", precision)?, T => {

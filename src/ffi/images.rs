@@ -1,8 +1,8 @@
 //! Combination and resizing of images.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{choice, Precision};
-use super::scan::{with_precision, Scan};
+use super::inputs::{with_precision, ScanInput};
 use super::status::{call, recon_status};
 use super::structs::recon_geometry;
 use crate::base::error::{bail, checked_product, try_vec, Result};
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn recon_combine(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         let method = choice("method", method)?;
         with_precision!(scan.precision, T => combine::<T>(&scan, method, coil_images, image))
     })
@@ -40,9 +40,14 @@ pub unsafe extern "C" fn recon_combine(
 /// Combines coil images in one precision.
 ///
 /// # Safety The pointers lead to arrays of the lengths that `scan` gives.
-unsafe fn combine<T: Real>(scan: &Scan, method: Combine, coil_images: *const c_void, image: *mut c_void) -> Result<()> {
+unsafe fn combine<T: Real>(
+    scan: &ScanInput,
+    method: Combine,
+    coil_images: *const c_void,
+    image: *mut c_void,
+) -> Result<()> {
     let (voxels, coils, frames) = (scan.voxels, scan.coils, scan.frames);
-    let mut arrays = Arrays::default();
+    let mut arrays = CallArrays::default();
     // SAFETY: the caller's promise; the largest product was checked when the scan was read.
     let (coil_images, image) = unsafe {
         let coil_images = arrays.input::<Complex<T>>("coil_images", coil_images.cast(), voxels * coils * frames)?;
@@ -93,12 +98,12 @@ pub unsafe extern "C" fn recon_resize(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         if scan.listed {
             bail!(Unsupported, "voxels of a list have no matrix: leave voxels and voxel_count unset");
         }
         let ndim = scan.dims.len();
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let requested = arrays.input("dims", dims, ndim)?;
         let requested = requested.iter().map(|&n| size("dims", n)).collect::<Result<Vec<_>>>()?;
         let fov = arrays.optional("fov", fov, ndim)?.unwrap_or(&[0.0; 3][..ndim]);

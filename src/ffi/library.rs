@@ -1,11 +1,11 @@
 //! Version, texts of statuses, words of options, the last error message, the log callback, and GPUs.
 
-use super::arrays::{check_pointer, Arrays};
+use super::arrays::{check_pointer, CallArrays};
 use super::enumerations;
 use super::logging;
 use super::status::{self, call, recon_status};
 use super::structs::{recon_device_properties, recon_log_callback};
-use super::versioned::{put_text, Out, Versioned};
+use super::versioned::{put_text, StructOutput, VersionedStruct};
 use crate::backend::cuda::runtime;
 use crate::base::error::Result;
 use std::borrow::Cow;
@@ -118,7 +118,7 @@ pub extern "C" fn recon_device_count() -> u32 {
 pub unsafe extern "C" fn recon_device_info(index: u32, properties: *mut recon_device_properties) -> recon_status {
     call(|| {
         // SAFETY: the caller's structure.
-        let mut out = unsafe { Out::new(&mut Arrays::default(), "properties", properties) }?;
+        let mut out = unsafe { StructOutput::new(&mut CallArrays::default(), "properties", properties) }?;
         let gpu = runtime::properties(index)?;
         out.value = recon_device_properties {
             multiprocessors: gpu.multiprocessors,

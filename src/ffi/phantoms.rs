@@ -1,11 +1,11 @@
 //! Phantoms, noise, and the comparison of images.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{choice, CoilKind, ComparedPart, Precision};
-use super::scan::{with_precision, Scan};
+use super::inputs::{with_precision, ScanInput};
 use super::status::{call, recon_status};
 use super::structs::{recon_geometry, recon_quality};
-use super::versioned::{Out, Versioned};
+use super::versioned::{StructOutput, VersionedStruct};
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::Geometry;
 use crate::base::options::{Device, Options};
@@ -19,7 +19,7 @@ use std::ffi::c_void;
 /// Returns the phantom of a caller's table, or the head phantom of Shepp and Logan without one.
 ///
 /// # Safety `shapes` is null or leads to 10 `count` numbers.
-unsafe fn phantom(arrays: &mut Arrays, ndim: usize, shapes: *const f64, count: u64) -> Result<Phantom> {
+unsafe fn phantom(arrays: &mut CallArrays, ndim: usize, shapes: *const f64, count: u64) -> Result<Phantom> {
     if shapes.is_null() && count == 0 {
         return Ok(if ndim == 2 { Phantom::shepp_logan_2d() } else { Phantom::shepp_logan_3d() });
     }
@@ -44,7 +44,7 @@ unsafe fn phantom(arrays: &mut Arrays, ndim: usize, shapes: *const f64, count: u
 /// There are 4 boxes per voxel and axis in 2D, and 2 in 3D. Maps are interpolated linearly between voxels. The relative
 /// l2 error is below 1e-3.
 ///
-/// - shapes: double [10, shape_count]: density; centre x y z; semi-axes; Euler angles phi theta psi in radians
+/// - shapes: double [10, shape_count]: density, centre x y z, semi-axes, Euler angles phi theta psi in radians
 ///   (rotation Rz(phi) Ry(theta) Rz(psi)). The field of view is [-1, 1]. NULL with a shape_count of 0: the head phantom
 ///   of Shepp and Logan with raised contrast.
 /// - coil_model: a recon_coil_model; RECON_COILS_UNIFORM is for one coil.
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn recon_phantom_kspace(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         let ring = choice::<CoilKind>("coil_model", coil_model)? == CoilKind::Ring;
         if scan.frames == 0 {
             bail!(InvalidSize, "frames is 0: at least one is needed");
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn recon_phantom_kspace(
         if !ring && scan.coils != 1 {
             bail!(SizeMismatch, "coils is {}: use RECON_COILS_RING, or 1 coil with RECON_COILS_UNIFORM", scan.coils);
         }
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let phantom = phantom(&mut arrays, scan.dims.len(), shapes, shape_count)?;
         let coils = if ring { Some(CoilModel::ring(scan.coils, scan.dims.len())?) } else { None };
         with_precision!(scan.precision, T => {
@@ -134,9 +134,9 @@ pub unsafe extern "C" fn recon_phantom_image(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         let supersample = size("supersample", supersample)?;
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let phantom = phantom(&mut arrays, scan.dims.len(), shapes, shape_count)?;
         with_precision!(scan.precision, T => {
             let voxels = scan.dims.iter().product();
@@ -157,10 +157,10 @@ pub unsafe extern "C" fn recon_phantom_image(
 pub unsafe extern "C" fn recon_phantom_coil_maps(geometry: *const recon_geometry, maps: *mut c_void) -> recon_status {
     // SAFETY: the caller's structure, and an array as long as it says.
     call(|| unsafe {
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         with_precision!(scan.precision, T => {
             let elements = checked_product(&[&scan.dims[..], &[scan.coils]].concat(), "coil maps")?;
-            let maps = Arrays::default().results::<Complex<T>>("maps", maps.cast(), elements)?;
+            let maps = CallArrays::default().results::<Complex<T>>("maps", maps.cast(), elements)?;
             let values = CoilModel::ring(scan.coils, scan.dims.len())?.maps(&scan.dims)?;
             maps.deliver(&try_collect(elements, "coil maps", values.iter().map(|&z| narrow(z)))?)
         })
@@ -188,16 +188,16 @@ pub unsafe extern "C" fn recon_add_noise(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let scan = Scan::read(geometry)?;
-        let mut arrays = Arrays::default();
+        let scan = ScanInput::read(geometry)?;
+        let mut arrays = CallArrays::default();
         with_precision!(scan.precision, T => {
             let len = scan.samples * scan.coils * scan.frames;
             let kspace = arrays.results::<Complex<T>>("kspace", kspace.cast(), len)?;
             let deviation = arrays.optional_results("deviation", deviation, 1)?;
-            let mut noisy = try_collect(len, "noisy data", kspace.before().iter().map(|&z| wide(z)))?;
+            let mut noisy = try_collect(len, "noisy data", kspace.inputs().iter().map(|&z| wide(z)))?;
             let sigma = add_noise(&mut noisy, snr, seed)?;
             let noisy = try_collect(len, "noisy data", noisy.iter().map(|&z| narrow(z)))?;
-            let kspace = kspace.accept(&noisy)?;
+            let kspace = kspace.check(&noisy)?;
             if let Some(deviation) = deviation {
                 deviation.deliver(&[sigma])?;
             }
@@ -233,11 +233,11 @@ pub unsafe extern "C" fn recon_metrics(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         let magnitude = choice::<ComparedPart>("part", part)? == ComparedPart::Magnitude;
         let scale = choice("scale", scale)?;
-        let mut arrays = Arrays::default();
-        let mut out = Out::new(&mut arrays, "quality", quality)?;
+        let mut arrays = CallArrays::default();
+        let mut out = StructOutput::new(&mut arrays, "quality", quality)?;
         let included = match arrays.optional("mask", mask, scan.voxels)? {
             None => None,
             Some(mask) => {

@@ -1,12 +1,12 @@
 //! Creation of plans, and the memory that they will take.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{Enumeration, Precision};
+use super::inputs::{self, with_precision, ScanInput};
 use super::plan_handle::{recon_plan, TypedPlan};
-use super::scan::{self, with_precision, Scan};
 use super::status::{call, recon_status};
 use super::structs::*;
-use super::versioned::{read_or_initial, Out, Versioned};
+use super::versioned::{read_or_initial, StructOutput, VersionedStruct};
 use crate::base::error::try_box;
 use crate::plan::Plan;
 use crate::reconstruction::coils::combine_bytes;
@@ -35,11 +35,11 @@ pub unsafe extern "C" fn recon_plan_create(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let out = &mut arrays.output("plan", plan, 1)?[0];
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         let raw = read_or_initial("options", options)?;
-        let options = scan::options(options)?;
+        let options = inputs::options(options)?;
         let typed = with_precision!(scan.precision, T => {
             scan.with_geometry::<T, TypedPlan>(&mut arrays, |g| Ok(Plan::new(g, &options)?.into()))
         })?;
@@ -90,10 +90,10 @@ pub unsafe extern "C" fn recon_plan_memory(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let mut arrays = Arrays::default();
-        let mut out = Out::new(&mut arrays, "memory", memory)?;
-        let scan = Scan::read(geometry)?;
-        let options = scan::options(options)?;
+        let mut arrays = CallArrays::default();
+        let mut out = StructOutput::new(&mut arrays, "memory", memory)?;
+        let scan = ScanInput::read(geometry)?;
+        let options = inputs::options(options)?;
         let calibration = out.value.calibration;
         let (peaks, combine) = with_precision!(scan.precision, T => {
             let scan_size = scan.size::<T>(&mut arrays, size("calibration", calibration.into())?)?;

@@ -1,12 +1,12 @@
 //! End, description and changes of plans.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{Enumeration, Precision};
+use super::inputs::ScanInput;
 use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
-use super::scan::Scan;
-use super::status::{call, call_that_frees, recon_status};
+use super::status::{call, call_without_allocation, recon_status};
 use super::structs::*;
-use super::versioned::{put_text, Out, Versioned};
+use super::versioned::{put_text, StructOutput, VersionedStruct};
 use crate::base::error::bail;
 use crate::release_memory;
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ use std::ffi::c_void;
 pub unsafe extern "C" fn recon_plan_destroy(plan: *mut recon_plan) {
     if !plan.is_null() {
         // SAFETY: made by Box::into_raw in recon_plan_create, and by the caller's promise given back once.
-        call_that_frees(|| drop(unsafe { Box::from_raw(plan) }));
+        call_without_allocation(|| drop(unsafe { Box::from_raw(plan) }));
     }
 }
 
@@ -26,7 +26,7 @@ pub unsafe extern "C" fn recon_plan_destroy(plan: *mut recon_plan) {
 /// cannot fail.
 #[no_mangle]
 pub extern "C" fn recon_release_memory() {
-    call_that_frees(release_memory);
+    call_without_allocation(release_memory);
 }
 
 /// Describes a plan: chosen method and window, lengths of its arrays, and bytes that it holds.
@@ -43,7 +43,7 @@ pub unsafe extern "C" fn recon_plan_info(
     // SAFETY: the caller's plan and structure.
     call(|| unsafe {
         let plan = plan_at(plan)?;
-        let mut out = Out::new(&mut Arrays::default(), "properties", properties)?;
+        let mut out = StructOutput::new(&mut CallArrays::default(), "properties", properties)?;
         let info = plan.info();
         let mut grid = [0; 3];
         if !info.grid.is_empty() {
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn recon_plan_set_trajectory(
     // SAFETY: plan and structure are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
         let plan = plan_at(plan)?;
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         if scan.precision.number() != plan.precision {
             let name = |precision: Precision| if precision == Precision::F64 { "double" } else { "single" };
             let own = if scan.precision == Precision::F64 { Precision::F32 } else { Precision::F64 };
@@ -128,13 +128,13 @@ pub unsafe extern "C" fn recon_plan_set_trajectory(
                 name(own)
             );
         }
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         match &plan.typed {
             TypedPlan::F32(p) => scan.with_geometry::<f32, ()>(&mut arrays, |g| p.set_trajectory(g)),
             TypedPlan::F64(p) => scan.with_geometry::<f64, ()>(&mut arrays, |g| p.set_trajectory(g)),
         }?;
-        // Read the warnings after the lock, so that the last of several changes counts. Texts do not move if the warnings
-        // are the same.
+        // Read the warnings after the lock, so that the last of several changes counts. Texts do not move if the
+        // warnings are the same.
         let mut warnings = plan.warnings.lock().unwrap_or_else(|e| e.into_inner());
         let current = plan.typed.warnings();
         if *warnings != current {
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn recon_plan_set_weights(
         with_shared_plan!(plan, p => {
             let given = match count {
                 0 if weights.is_null() => None,
-                _ => Some(Arrays::default().input("weights", weights.cast(), count)?),
+                _ => Some(CallArrays::default().input("weights", weights.cast(), count)?),
             };
             p.set_weights(given)
         })
@@ -202,6 +202,6 @@ pub unsafe extern "C" fn recon_plan_set_coil_maps(
     call(|| unsafe {
         let plan = plan_at(plan)?;
         let count = size("count", count)?;
-        with_shared_plan!(plan, p => p.set_coil_maps(Arrays::default().input("maps", maps.cast(), count)?))
+        with_shared_plan!(plan, p => p.set_coil_maps(CallArrays::default().input("maps", maps.cast(), count)?))
     })
 }

@@ -58,8 +58,8 @@ macro_rules! with_shared_plan {
 }
 pub(super) use with_shared_plan;
 
-/// Evaluates an expression in which `$p` is a snapshot of the plan of either precision. The lengths of arrays then match
-/// the operation, even if another thread changes the trajectory in between.
+/// Evaluates an expression in which `$p` is a snapshot of the plan of either precision. The lengths of arrays then
+/// match the operation, even if another thread changes the trajectory in between.
 macro_rules! with_plan_snapshot {
     ($plan:expr, $p:ident => $body:expr) => {
         with_shared_plan!($plan, p => {

@@ -1,11 +1,11 @@
 //! PROPELLER: motion of blades, and the image without it.
 
-use super::arrays::{size, Arrays, Results};
+use super::arrays::{size, CallArrays, ResultArray};
 use super::enumerations::{choice, Precision};
-use super::scan::{self, with_precision, Scan};
+use super::inputs::{self, with_precision, ScanInput};
 use super::status::{call, recon_status};
 use super::structs::*;
-use super::versioned::{read_or_initial, Out};
+use super::versioned::{read_or_initial, StructOutput};
 use crate::base::error::{bail, checked_product, try_collect, Result};
 use crate::{BladeMotion, Complex, Corrected, Options, PropellerOptions, Real};
 use std::ffi::c_void;
@@ -56,14 +56,14 @@ pub unsafe extern "C" fn recon_propeller(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
-        let mut arrays = Arrays::default();
-        let scan = Scan::read(geometry)?;
+        let mut arrays = CallArrays::default();
+        let scan = ScanInput::read(geometry)?;
         let options = host_options(options)?;
         let propeller = propeller_options(propeller)?;
         if image.is_null() && report.is_null() {
             bail!(InvalidArgument, "image and report are NULL: give one of the two, or both");
         }
-        let mut report = Out::optional(&mut arrays, "report", report)?;
+        let mut report = StructOutput::optional(&mut arrays, "report", report)?;
         with_precision!(scan.precision, T => {
             correct::<T>(&scan, arrays, &options, &propeller, kspace.cast(), image.cast(), report.as_mut())?;
         });
@@ -79,13 +79,13 @@ pub unsafe extern "C" fn recon_propeller(
 /// # Safety
 /// The pointers, also those of the report, are null or lead to arrays of the documented lengths.
 unsafe fn correct<T: Real>(
-    scan: &Scan,
-    mut arrays: Arrays,
+    scan: &ScanInput,
+    mut arrays: CallArrays,
     options: &Options,
     propeller: &PropellerOptions,
     kspace: *const Complex<T>,
     image: *mut Complex<T>,
-    report: Option<&mut Out<recon_propeller_report>>,
+    report: Option<&mut StructOutput<recon_propeller_report>>,
 ) -> Result<()> {
     let arrays = &mut arrays;
     let coil_samples = checked_product(&[scan.samples, scan.frames], "the k-space data")?;
@@ -119,11 +119,11 @@ unsafe fn correct<T: Real>(
 
 /// The caller's arrays in a report; `None` for those that are NULL.
 struct ReportArrays<'a, T: Real> {
-    x: Option<Results<'a, T>>,
-    y: Option<Results<'a, T>>,
-    weights: Option<Results<'a, T>>,
-    kspace: Option<Results<'a, Complex<T>>>,
-    motion: Option<Results<'a, f64>>,
+    x: Option<ResultArray<'a, T>>,
+    y: Option<ResultArray<'a, T>>,
+    weights: Option<ResultArray<'a, T>>,
+    kspace: Option<ResultArray<'a, Complex<T>>>,
+    motion: Option<ResultArray<'a, f64>>,
 }
 
 impl<T: Real> Default for ReportArrays<'_, T> {
@@ -138,7 +138,7 @@ impl<T: Real> ReportArrays<'_, T> {
     /// # Safety
     /// Addresses that are not null lead to arrays of the documented lengths.
     unsafe fn new(
-        arrays: &mut Arrays,
+        arrays: &mut CallArrays,
         report: &recon_propeller_report,
         coil_samples: usize,
         kspace_len: usize,
@@ -164,7 +164,7 @@ impl<T: Real> ReportArrays<'_, T> {
     /// Checks that the motion of all blades fits into the caller's array.
     fn check_motion_capacity(&self, corrected: &Corrected<T>, frames: usize) -> Result<()> {
         let needed = MOTION_VALUES * corrected.motion.len();
-        if let Some(capacity) = self.motion.as_ref().map(Results::len).filter(|&capacity| capacity < needed) {
+        if let Some(capacity) = self.motion.as_ref().map(ResultArray::len).filter(|&capacity| capacity < needed) {
             bail!(
                 SizeMismatch,
                 "motion has room for {capacity} numbers, but {needed} are needed: {MOTION_VALUES} for each of {} \
@@ -215,9 +215,9 @@ pub unsafe extern "C" fn recon_propeller_memory(
 ) -> recon_status {
     // SAFETY: the structures are the caller's, with coordinates of the documented length and a number to write.
     call(|| unsafe {
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let host_bytes = &mut arrays.output("host_bytes", host_bytes, 1)?[0];
-        let scan = Scan::read(geometry)?;
+        let scan = ScanInput::read(geometry)?;
         let options = host_options(options)?;
         let propeller = propeller_options(propeller)?;
         let bytes = with_precision!(scan.precision, T => {
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn recon_propeller_memory(
 /// Reads the options of a plan, and refuses arrays on a GPU.
 ///
 /// # Safety
-/// As for [`scan::options`].
+/// As for [`inputs::options`].
 unsafe fn host_options(options: *const recon_options) -> Result<Options> {
     // SAFETY: the caller's promise.
     let raw = unsafe { read_or_initial("options", options) }?;
@@ -247,7 +247,7 @@ unsafe fn host_options(options: *const recon_options) -> Result<Options> {
         );
     }
     // SAFETY: the caller's promise.
-    unsafe { scan::options(options) }
+    unsafe { inputs::options(options) }
 }
 
 /// Reads the options of the correction; null means the defaults.

@@ -1,6 +1,6 @@
 //! Filtered backprojection, density weights and coil maps.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{choice, DensityKind};
 use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
 use super::status::{call, recon_status};
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn recon_fbp(
         let plan = plan_at(plan)?;
         let filter = choice("filter", filter)?;
         with_plan_snapshot!(plan, p => {
-            let mut arrays = Arrays::default();
+            let mut arrays = CallArrays::default();
             let from = arrays.source("kspace", kspace.cast(), p.kspace_len(), plan.on_device)?;
             p.fbp(filter, from, arrays.sink("image", image.cast(), p.image_len(), plan.on_device)?)
         })
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn recon_density(
             DensityKind::Jackson => Density::Jackson,
         };
         with_plan_snapshot!(plan, p => {
-            let weights = Arrays::default().results("weights", weights.cast(), p.samples())?;
+            let weights = CallArrays::default().results("weights", weights.cast(), p.samples())?;
             weights.deliver(&p.density(method)?)
         })
     })
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn recon_coil_maps(
         let plan = plan_at(plan)?;
         let calibration = size("calibration", calibration)?;
         with_plan_snapshot!(plan, p => {
-            let mut arrays = Arrays::default();
+            let mut arrays = CallArrays::default();
             let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
             let maps = arrays.results("maps", maps.cast(), plan.voxels * plan.coils)?;
             maps.deliver(&p.coil_maps(kspace, calibration)?)

@@ -1,8 +1,8 @@
 //! Generators of trajectories.
 
-use super::arrays::{size, Accepted, Arrays, Results};
+use super::arrays::{size, CallArrays, CheckedResults, ResultArray};
 use super::enumerations::{choice, Precision};
-use super::scan::{precision, with_precision};
+use super::inputs::{precision, with_precision};
 use super::status::{call, recon_status};
 use crate::base::error::{bail, checked_product, try_collect, Result};
 use crate::simulation::trajectory::{SpokeOrder, Trajectory};
@@ -28,8 +28,8 @@ unsafe fn write_trajectory(
     let counts = counts.iter().map(|&n| size("a count", n)).collect::<Result<Vec<_>>>()?;
     let samples = checked_product(&counts, "a trajectory")?;
     with_precision!(precision, T => {
-        let mut arrays = Arrays::default();
-        let mut outputs: Vec<Results<'_, T>> = Vec::new();
+        let mut arrays = CallArrays::default();
+        let mut outputs: Vec<ResultArray<'_, T>> = Vec::new();
         for (name, pointer) in axes {
             // SAFETY: the caller's promise.
             outputs.push(unsafe { arrays.results(name, pointer.cast(), samples) }?);
@@ -40,8 +40,8 @@ unsafe fn write_trajectory(
             let k = trajectory.axis(axis).iter().map(|&k| T::coordinate(k));
             axes.push(try_collect(samples, "a trajectory", k)?);
         }
-        let accepted = outputs.into_iter().zip(&axes).map(|(out, k)| out.accept(k)).collect::<Result<Vec<_>>>()?;
-        accepted.into_iter().for_each(Accepted::write);
+        let checked = outputs.into_iter().zip(&axes).map(|(out, k)| out.check(k)).collect::<Result<Vec<_>>>()?;
+        checked.into_iter().for_each(CheckedResults::write);
         Ok(())
     })
 }
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn recon_trajectory_cartesian(
             bail!(InvalidSize, "ndim is {ndim}: a Cartesian grid has 1 to 3 axes");
         }
         let ndim = ndim as usize;
-        let dims = Arrays::default().input("dims", dims, ndim)?;
+        let dims = CallArrays::default().input("dims", dims, ndim)?;
         let axes = [("kx", kx), ("ky", ky), ("kz", kz)];
         write_trajectory(precision, dims, &axes[..ndim], Trajectory::cartesian)
     })

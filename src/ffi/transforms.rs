@@ -1,6 +1,6 @@
 //! E, its adjoint, E^H W E, the gridding reconstruction, and Q.
 
-use super::arrays::{check_pointer, Arrays};
+use super::arrays::{check_pointer, CallArrays};
 use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
 use super::status::{call, recon_status};
 use crate::base::error::{bail, Result};
@@ -12,7 +12,7 @@ macro_rules! transform {
     ($plan:expr, $method:ident, $from:ident: $from_len:ident, $to:ident: $to_len:ident) => {{
         let plan = plan_at($plan)?;
         with_plan_snapshot!(plan, p => {
-            let mut arrays = Arrays::default();
+            let mut arrays = CallArrays::default();
             let from = arrays.source(stringify!($from), $from.cast(), p.$from_len(), plan.on_device)?;
             p.$method(from, arrays.sink(stringify!($to), $to.cast(), p.$to_len(), plan.on_device)?)
         })
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn recon_grid_kspace(
         let plan = plan_at(plan)?;
         let elements = plan.grid_elements(&plan.info())?;
         with_plan_snapshot!(plan, p => {
-            let mut arrays = Arrays::default();
+            let mut arrays = CallArrays::default();
             let kspace = arrays.input("kspace", kspace.cast(), p.kspace_len())?;
             let grid = arrays.output("grid", grid.cast(), elements)?;
             if elements == 0 {
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn recon_window_correction(
         let Some(&n) = plan.dims.get(axis as usize) else {
             bail!(InvalidArgument, "axis is {axis}, but the image has {} axes, counted from 0", plan.dims.len());
         };
-        let factors = Arrays::default().results("factors", factors, n)?;
+        let factors = CallArrays::default().results("factors", factors, n)?;
         let correction = with_plan_snapshot!(plan, p => p.window_correction(axis as usize))?;
         if correction.is_empty() {
             bail!(Unsupported, "there is no window with exact sums: create the plan with RECON_METHOD_NUFFT");
@@ -184,7 +184,7 @@ pub unsafe extern "C" fn recon_window_correction(
 pub unsafe extern "C" fn recon_q(plan: *const recon_plan, q: *mut c_void) -> recon_status {
     // SAFETY: the plan is the caller's, with an array of the documented length.
     call(|| unsafe {
-        with_plan_snapshot!(plan_at(plan)?, p => p.q(Arrays::default().output("q", q.cast(), p.q_len())?))
+        with_plan_snapshot!(plan_at(plan)?, p => p.q(CallArrays::default().output("q", q.cast(), p.q_len())?))
     })
 }
 

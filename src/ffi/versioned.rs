@@ -1,6 +1,6 @@
 //! Versions of the structures of the C API, which are distinguished by their size.
 
-use super::arrays::{check_pointer, Arrays};
+use super::arrays::{check_pointer, CallArrays};
 use crate::base::error::{bail, Result};
 use std::ffi::c_char;
 
@@ -8,7 +8,7 @@ use std::ffi::c_char;
 ///
 /// # Safety
 /// The type is `repr(C)`, begins with a u32, has no padding, and any bytes are a valid value of it.
-pub(super) unsafe trait Versioned: Copy {
+pub(super) unsafe trait VersionedStruct: Copy {
     /// Name of the type, for messages.
     const NAME: &'static str;
     /// Sizes in earlier versions, which had the first of the present fields.
@@ -17,7 +17,7 @@ pub(super) unsafe trait Versioned: Copy {
     fn initial() -> Self;
 }
 
-/// Implements [`Versioned`] for a structure, with its size, its earlier sizes and its initial values.
+/// Implements [`VersionedStruct`] for a structure, with its size, its earlier sizes and its initial values.
 macro_rules! versioned {
     ($type:ident, $size:literal $(, older $older:expr)?, { $($field:ident: $value:expr),* $(,)? }) => {
         // Without padding, a new field always changes the size.
@@ -25,7 +25,7 @@ macro_rules! versioned {
         const _: () = assert!(size_of::<$type>() == $size);
         // SAFETY: repr(C), u32 first; the asserted size is the sum of the fields' sizes. Any bytes are valid integers,
         // floats, raw pointers and optional function pointers.
-        unsafe impl Versioned for $type {
+        unsafe impl VersionedStruct for $type {
             const NAME: &'static str = stringify!($type);
             $(const OLDER: &'static [usize] = &$older;)?
             fn initial() -> Self {
@@ -37,7 +37,7 @@ macro_rules! versioned {
 pub(super) use versioned;
 
 /// Returns the size of a caller's structure, if it is that of a known version.
-fn check_size<S: Versioned>(size: u32) -> Result<usize> {
+fn check_size<S: VersionedStruct>(size: u32) -> Result<usize> {
     let size = size as usize;
     if size != size_of::<S>() && !S::OLDER.contains(&size) {
         bail!(
@@ -55,7 +55,7 @@ fn check_size<S: Versioned>(size: u32) -> Result<usize> {
 ///
 /// # Safety
 /// `pointer` is null, misaligned, or points to `size` writable bytes.
-pub(super) unsafe fn init<S: Versioned>(pointer: *mut S, size: u32) -> Result<()> {
+pub(super) unsafe fn init<S: VersionedStruct>(pointer: *mut S, size: u32) -> Result<()> {
     check_pointer(S::NAME, pointer)?;
     check_size::<S>(size)?;
     // SAFETY: checked above, and by the caller's promise of this size.
@@ -67,7 +67,7 @@ pub(super) unsafe fn init<S: Versioned>(pointer: *mut S, size: u32) -> Result<()
 ///
 /// # Safety
 /// `pointer` is null, misaligned, or points to a u32 that gives the number of readable bytes from `pointer` on.
-pub(super) unsafe fn read<S: Versioned>(name: &'static str, pointer: *const S) -> Result<S> {
+pub(super) unsafe fn read<S: VersionedStruct>(name: &'static str, pointer: *const S) -> Result<S> {
     check_pointer(name, pointer)?;
     // SAFETY: checked above; every such structure begins with its size.
     let size = check_size::<S>(unsafe { pointer.cast::<u32>().read() })?;
@@ -81,7 +81,7 @@ pub(super) unsafe fn read<S: Versioned>(name: &'static str, pointer: *const S) -
 ///
 /// # Safety
 /// As for [`read`].
-pub(super) unsafe fn read_or_initial<S: Versioned>(name: &'static str, pointer: *const S) -> Result<S> {
+pub(super) unsafe fn read_or_initial<S: VersionedStruct>(name: &'static str, pointer: *const S) -> Result<S> {
     if pointer.is_null() {
         return Ok(S::initial());
     }
@@ -90,32 +90,32 @@ pub(super) unsafe fn read_or_initial<S: Versioned>(name: &'static str, pointer: 
 }
 
 /// A caller's structure to be written, which is registered among the arrays of the call.
-pub(super) struct Out<S> {
+pub(super) struct StructOutput<S> {
     pointer: *mut S,
     /// Values to be written; at first those that the caller set.
     pub value: S,
     size: u32,
 }
 
-impl<S: Versioned> Out<S> {
+impl<S: VersionedStruct> StructOutput<S> {
     /// Checks the pointer, and reads the values that the caller set.
     ///
     /// # Safety
     /// As for [`read`], and the bytes are writable during the life of the result.
-    pub unsafe fn new(arrays: &mut Arrays, name: &'static str, pointer: *mut S) -> Result<Self> {
+    pub unsafe fn new(arrays: &mut CallArrays, name: &'static str, pointer: *mut S) -> Result<Self> {
         // SAFETY: the caller's promise.
         let value = unsafe { read(name, pointer) }?;
         // SAFETY: read above.
         let size = unsafe { pointer.cast::<u32>().read() };
         arrays.register(name, pointer.cast::<u8>(), size as usize, true)?;
-        Ok(Out { pointer, value, size })
+        Ok(StructOutput { pointer, value, size })
     }
 
-    /// Checks the pointer as [`Out::new`] does, or returns `None` if it is null.
+    /// Checks the pointer as [`StructOutput::new`] does, or returns `None` if it is null.
     ///
     /// # Safety
-    /// As for [`Out::new`].
-    pub unsafe fn optional(arrays: &mut Arrays, name: &'static str, pointer: *mut S) -> Result<Option<Self>> {
+    /// As for [`StructOutput::new`].
+    pub unsafe fn optional(arrays: &mut CallArrays, name: &'static str, pointer: *mut S) -> Result<Option<Self>> {
         if pointer.is_null() {
             return Ok(None);
         }
@@ -134,7 +134,7 @@ impl<S: Versioned> Out<S> {
 ///
 /// # Safety
 /// `pointer` is aligned and points to `size` writable bytes, at most the size of S.
-unsafe fn put<S: Versioned>(pointer: *mut S, size: u32, value: &S) {
+unsafe fn put<S: VersionedStruct>(pointer: *mut S, size: u32, value: &S) {
     // SAFETY: the caller's promise. S has no padding, so all its bytes are initialised.
     unsafe {
         std::ptr::copy_nonoverlapping((&raw const *value).cast::<u8>(), pointer.cast::<u8>(), size as usize);
@@ -166,7 +166,7 @@ mod tests {
         third: f64,
     }
     // SAFETY: repr(C), u32 first, no padding, plain numbers.
-    unsafe impl Versioned for Grown {
+    unsafe impl VersionedStruct for Grown {
         const NAME: &'static str = "grown";
         const OLDER: &'static [usize] = &[16];
         fn initial() -> Self {
@@ -184,7 +184,7 @@ mod tests {
             older.second = 5.0;
             // A field that the older caller does not have keeps its initial value.
             assert_eq!(read("g", &raw const older).unwrap(), Grown { second: 5.0, ..Grown::initial() }.sized(16));
-            let mut out = Out::new(&mut Arrays::default(), "g", &raw mut older).unwrap();
+            let mut out = StructOutput::new(&mut CallArrays::default(), "g", &raw mut older).unwrap();
             out.value = Grown { struct_size: 24, first: 6, second: 7.0, third: 8.0 };
             out.write();
             assert_eq!(older, Grown { struct_size: 16, first: 6, second: 7.0, third: 9.0 });

@@ -1,9 +1,9 @@
 //! Warnings of calls and of plans.
 
-use super::arrays::Arrays;
+use super::arrays::CallArrays;
 use super::enumerations::{Enumeration, WarningNumber};
 use super::plan_handle::{plan_at, recon_plan, warning_number};
-use super::status::{self, call, call_about_the_last, recon_status};
+use super::status::{self, call, call_keeping_warnings, recon_status};
 use std::ffi::c_char;
 
 /// Reads the warning with index `index`, from 0, of this thread's last call. A warning is about a result that may not
@@ -18,8 +18,8 @@ use std::ffi::c_char;
 #[no_mangle]
 pub unsafe extern "C" fn recon_last_warning(index: u64, kind: *mut u32, text: *mut *const c_char) -> recon_status {
     // SAFETY: a number and an address to write.
-    call_about_the_last(|| unsafe {
-        let mut arrays = Arrays::default();
+    call_keeping_warnings(|| unsafe {
+        let mut arrays = CallArrays::default();
         let kind = &mut arrays.output("kind", kind, 1)?[0];
         let text = &mut arrays.output("text", text, 1)?[0];
         let warning = usize::try_from(index).ok().and_then(status::warning);
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn recon_plan_warning(
     // SAFETY: the caller's plan, and a number and an address to write.
     call(|| unsafe {
         let warnings = plan_at(plan)?.warnings.lock().unwrap_or_else(|e| e.into_inner());
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let kind = &mut arrays.output("kind", kind, 1)?[0];
         let text = &mut arrays.output("text", text, 1)?[0];
         let warning = usize::try_from(index).ok().and_then(|i| warnings.get(i));

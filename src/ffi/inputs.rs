@@ -1,6 +1,6 @@
 //! Conversion of the caller's geometry and options to those of the Rust API.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{choice, DeviceKind, Precision, PriorKind};
 use super::structs::*;
 use super::versioned::{read, read_or_initial};
@@ -40,7 +40,7 @@ pub(super) fn precision(value: u32) -> Result<Precision> {
 }
 
 /// A caller's geometry, with its sizes checked as far as the lengths of arrays depend on them.
-pub(super) struct Scan {
+pub(super) struct ScanInput {
     raw: recon_geometry,
     pub precision: Precision,
     pub dims: Vec<usize>,
@@ -53,12 +53,12 @@ pub(super) struct Scan {
     pub frames: usize,
 }
 
-impl Scan {
+impl ScanInput {
     /// Reads and checks a caller's geometry.
     ///
     /// # Safety
     /// As for [`read`].
-    pub unsafe fn read(geometry: *const recon_geometry) -> Result<Scan> {
+    pub unsafe fn read(geometry: *const recon_geometry) -> Result<ScanInput> {
         // SAFETY: the caller's promise.
         let raw = unsafe { read("geometry", geometry) }?;
         let precision = precision(raw.precision)?;
@@ -76,7 +76,7 @@ impl Scan {
         let nonzero = |n: usize| n.max(1);
         checked_product(&[voxels, coils, frames].map(nonzero), "the images")?;
         checked_product(&[samples, coils, frames].map(nonzero), "the k-space data")?;
-        Ok(Scan { raw, precision, dims, listed, voxels, samples, coils, frames })
+        Ok(ScanInput { raw, precision, dims, listed, voxels, samples, coils, frames })
     }
 
     /// Returns whether coil maps combine the coils into one image.
@@ -88,13 +88,14 @@ impl Scan {
     ///
     /// # Safety
     /// Pointers of the geometry that are not null lead to arrays of the lengths that its sizes give.
-    pub unsafe fn coordinates<'a, T: Element>(&self, arrays: &mut Arrays) -> Result<Vec<Cow<'a, [T]>>> {
+    pub unsafe fn coordinates<'a, T: Element>(&self, arrays: &mut CallArrays) -> Result<Vec<Cow<'a, [T]>>> {
         const NAMES: [&str; 3] = ["coordinates[0]", "coordinates[1]", "coordinates[2]"];
         // SAFETY: the caller's promise.
         unsafe { self.axes(arrays, NAMES, self.raw.coordinates, self.raw.coordinate_stride, self.samples) }
     }
 
-    /// Returns the number of coordinates that [`Scan::coordinates`] copies, which it does if they are not contiguous.
+    /// Returns the number of coordinates that [`ScanInput::coordinates`] copies, which it does if they are not
+    /// contiguous.
     pub fn copied_coordinates(&self) -> usize {
         if self.raw.coordinate_stride > 1 {
             self.dims.len() * self.samples
@@ -106,10 +107,10 @@ impl Scan {
     /// Returns one array of `len` elements per axis. Elements are `stride` apart in the caller's arrays.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`].
+    /// As for [`ScanInput::coordinates`].
     unsafe fn axes<'a, T: Element>(
         &self,
-        arrays: &mut Arrays,
+        arrays: &mut CallArrays,
         names: [&'static str; 3],
         pointers: [*const c_void; 3],
         stride: u64,
@@ -143,8 +144,8 @@ impl Scan {
     /// Returns the field map, the decay map and the times; `None` for those that the geometry does not have.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`].
-    pub unsafe fn off_resonance<'a, T: Real>(&self, arrays: &mut Arrays) -> Result<[Option<&'a [T]>; 3]> {
+    /// As for [`ScanInput::coordinates`].
+    pub unsafe fn off_resonance<'a, T: Real>(&self, arrays: &mut CallArrays) -> Result<[Option<&'a [T]>; 3]> {
         let raw = &self.raw;
         // SAFETY: the caller's promise.
         unsafe {
@@ -159,8 +160,8 @@ impl Scan {
     /// Returns the ranges of off-resonance, decay and times, in voxels that a coil sees; `None` without maps and times.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`].
-    unsafe fn band<T: Real>(&self, arrays: &mut Arrays) -> Result<Option<Band>> {
+    /// As for [`ScanInput::coordinates`].
+    unsafe fn band<T: Real>(&self, arrays: &mut CallArrays) -> Result<Option<Band>> {
         let raw = &self.raw;
         if raw.field_map.is_null() && raw.decay_map.is_null() && raw.times.is_null() {
             return Ok(None);
@@ -185,8 +186,8 @@ impl Scan {
     /// the maps, times and coil maps are read. Other arrays are not read.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`], of these arrays.
-    pub unsafe fn size<T: Real>(&self, arrays: &mut Arrays, calibration: usize) -> Result<ScanSize> {
+    /// As for [`ScanInput::coordinates`], of these arrays.
+    pub unsafe fn size<T: Real>(&self, arrays: &mut CallArrays, calibration: usize) -> Result<ScanSize> {
         let size = ScanSize {
             coils: self.coils,
             frames: self.frames,
@@ -213,10 +214,10 @@ impl Scan {
     /// Calls `operation` with the geometry.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`].
+    /// As for [`ScanInput::coordinates`].
     pub unsafe fn with_geometry<T: Real, R>(
         &self,
-        arrays: &mut Arrays,
+        arrays: &mut CallArrays,
         operation: impl FnOnce(&Geometry<'_, T>) -> Result<R>,
     ) -> Result<R> {
         let raw = &self.raw;
@@ -297,8 +298,9 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         DeviceKind::Cuda if raw.device_count == 0 => Device::Cuda(Vec::new()),
         DeviceKind::Cuda => {
             // SAFETY: the caller's promise.
-            let indices =
-                unsafe { Arrays::default().input("device_indices", raw.device_indices, raw.device_count as usize) }?;
+            let indices = unsafe {
+                CallArrays::default().input("device_indices", raw.device_indices, raw.device_count as usize)
+            }?;
             Device::Cuda(try_collect(indices.len(), "device indices", indices.iter().copied())?)
         }
     };
@@ -326,7 +328,7 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
 /// # Safety
 /// Pointers of the options that are not null lead to arrays of the documented lengths.
 pub(super) unsafe fn cg_options<'a, T: Real>(
-    arrays: &mut Arrays,
+    arrays: &mut CallArrays,
     raw: &recon_cg_options,
     voxels: usize,
     image_len: usize,
