@@ -303,10 +303,10 @@ c_enum! {
         /// Menon 1999). For any trajectory; 0.4 to 3 %.
         RECON_DENSITY_PIPE_MENON = 0 is PipeMenon, "pipe-menon";
         /// |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
-        /// evenly. For a stack of either along an axis: |k| in the plane times the thickness of the partition. 0 to 3
-        /// %. Spokes in 2D are weighted by the angle between their neighbours, since golden-angle spokes are not spread
-        /// evenly. Samples must be in the order of acquisition. Other trajectories are RECON_INVALID_ARGUMENT; their
-        /// error would be 20 to 300 %.
+        /// evenly. For a stack of either along an axis: |k| in the plane times the thickness of the partition. The
+        /// error is 0 to 3 %. Spokes in 2D are weighted by the angle between their neighbours, since golden-angle
+        /// spokes are not spread evenly. Samples must be in the order of acquisition. Other trajectories are
+        /// RECON_INVALID_ARGUMENT; their error would be 20 to 300 %.
         RECON_DENSITY_RAMP = 1 is Ramp, "ramp";
         /// The inverse density of samples under a window that extends over one Nyquist distance (Jackson et al. 1991).
         /// For any trajectory, in one step; 5 to 15 %.
