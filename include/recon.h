@@ -3,7 +3,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Generated from src/ffi by `make header`: edit that instead.
 //
-// A full reconstruction, errors unchecked for brevity: 400 golden-angle spokes of 256 samples, 8 coils, to 128 x 128.
+// A full reconstruction of 128 x 128 voxels from 400 golden-angle spokes of 256 samples and 8 coils. Errors are not
+// checked, for brevity.
 //
 //     enum { N = 128, SPOKES = 400, READOUT = 256, COILS = 8, SAMPLES = SPOKES * READOUT };
 //     float kx[SAMPLES], ky[SAMPLES];                       // cycles per voxel, within [-0.5, 0.5)
@@ -20,7 +21,7 @@
 //     g.coils = COILS;
 //
 //     recon_plan *plan;
-//     recon_plan_create(&g, NULL, &plan);                   // without maps: one image for each coil
+//     recon_plan_create(&g, NULL, &plan);                   // without maps: one image per coil
 //     recon_coil_maps(plan, kspace, 0, maps);               // sensitivities from the data
 //     recon_plan_destroy(plan);
 //
@@ -29,29 +30,31 @@
 //     recon_cg(plan, kspace, image, NULL, NULL);            // 12 iterations of conjugate gradients
 //     recon_plan_destroy(plan);
 //
-// The model. Of a coil c, voxels r (integer coordinates, the origin at index floor(n/2) of each axis) and samples m:
+// The model, for coil c, voxels r (integer coordinates, with the origin at index floor(n/2) of each axis) and samples m:
 //
 //     s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi k_m.r)                                                   (E x)
 //
-// with k in cycles per voxel, S_c the coil's sensitivity, phi the Fourier transform of a voxel's shape. W is the diagonal
-// matrix of density weights, ^H the conjugate transpose.
+// k is in cycles per voxel. S_c is the coil's sensitivity and phi the Fourier transform of the voxel shape. W is the
+// diagonal matrix of density weights, ^H the conjugate transpose.
 //
-// Arrays. The first index runs fastest: "[nx, ny]" has x next to x. In 2D read [nx, ny] for [nx, ny, nz]. "real" and
-// "complex" are those of the plan's or geometry's precision; complex numbers are interleaved (re, im) and counted as one
-// element. Lengths are not passed, they follow from the geometry. Arrays belong to the caller, must be aligned for their
-// precision, may not overlap an output, and are not used after the call returns.
+// Arrays. The first index runs fastest: in "[nx, ny]", elements along x are adjacent. In 2D read [nx, ny] for
+// [nx, ny, nz]. "real" and "complex" have the precision of the plan or geometry. A complex number is interleaved (re, im)
+// and counts as one element. Lengths are not passed; they follow from the geometry. The caller owns all arrays. They must
+// be aligned for their precision, must not overlap an output, and are not used after the call returns.
 //
-// Errors. Every function that can fail returns a recon_status; recon_last_error_message() says more. Outputs are
-// written whole or, when a call fails, left untouched. Any function that takes arguments by address may return
-// RECON_NULL_POINTER, RECON_INVALID_ARGUMENT (misaligned, overlapping) and RECON_INTERNAL besides what it lists; with an
-// interrupt callback in recon_options, any that computes with a plan, or makes one, RECON_CANCELLED.
+// Errors. Every function that can fail returns a recon_status, and recon_last_error_message() gives the details. If a
+// call fails, its outputs are unchanged. In addition to the errors that a function lists, it can return:
 //
-// Enumerations are passed as uint32_t, so that a value from a newer header is an error and never undefined.
+// - RECON_NULL_POINTER, RECON_INVALID_ARGUMENT (misaligned, overlapping) and RECON_INTERNAL, if it has arguments by
+//   address.
+// - RECON_CANCELLED, if it creates or uses a plan and recon_options has an interrupt callback.
+//
+// Enumerations are passed as uint32_t. A value from a newer header is then an error rather than undefined behaviour.
 //
 // Threads. Different plans, and one plan, may be used from several threads at once. Threads of the library start with
-// the first plan, never at load, and end with the plan; after fork() make new plans. The library installs no signal
-// handler, prints nothing, and leaves the floating-point mode as it was; while it computes, the mode is the standard one,
-// in callbacks too.
+// the first plan, not when the library is loaded, and end with the plan. After fork(), create new plans. The library
+// installs no signal handler, prints nothing, and restores the floating-point mode. While it computes, also in callbacks,
+// the mode is the standard one.
 
 
 #ifndef RECON_H
@@ -59,9 +62,9 @@
 
 #include <stdint.h>
 
-// What became of a call. Numbers never change their meaning; later versions may add some.
+// Result of a call. Numbers never change their meaning; later versions may add some.
 typedef enum {
-    // Done; outputs are written.
+    // The call succeeded, and outputs are written.
     RECON_OK = 0,
     // A pointer that must not be null was null.
     RECON_NULL_POINTER = 1,
@@ -235,14 +238,14 @@ typedef enum {
 // Method of computing density weights. Percentages are errors of a gridded phantom on fully sampled trajectories
 // without noise, compared at the same resolution. examples/densities prints them for many trajectories.
 typedef enum {
-    // The fixed point of w = w / (C w), where C is a window that extends over two Nyquist distances (Pipe and Menon
-    // 1999). For any trajectory; 0.4 to 3 %.
+    // The fixed point of w = w / (C w), where C is a window that extends over two Nyquist distances (Pipe and
+    // Menon 1999). For any trajectory; 0.4 to 3 %.
     RECON_DENSITY_PIPE_MENON = 0,
     // |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
-    // evenly. For a stack of either along an axis: |k| in the plane times the thickness of the partition. 0 to 3 %.
-    // Spokes in 2D are weighted by the angle between their neighbours, since golden-angle spokes are not spread
-    // evenly. Samples must be in the order of acquisition. Other trajectories are RECON_INVALID_ARGUMENT; their
-    // error would be 20 to 300 %.
+    // evenly. For a stack of either along an axis: |k| in the plane times the thickness of the partition. The
+    // error is 0 to 3 %. Spokes in 2D are weighted by the angle between their neighbours, since golden-angle
+    // spokes are not spread evenly. Samples must be in the order of acquisition. Other trajectories are
+    // RECON_INVALID_ARGUMENT; their error would be 20 to 300 %.
     RECON_DENSITY_RAMP = 1,
     // The inverse density of samples under a window that extends over one Nyquist distance (Jackson et al. 1991).
     // For any trajectory, in one step; 5 to 15 %.
@@ -253,7 +256,8 @@ typedef enum {
 typedef enum {
     // The root of the sum of squared magnitudes.
     RECON_COMBINE_ROOT_SUM_OF_SQUARES = 0,
-    // sum_c conj(S_c) x_c with sensitivities estimated from the coil images. It keeps the phase and has less noise.
+    // sum_c conj(S_c) x_c with sensitivities estimated from the coil images. It keeps the phase and has less
+    // noise.
     RECON_COMBINE_ADAPTIVE = 1,
 } recon_combine_method;
 
@@ -335,7 +339,8 @@ typedef enum {
 // Unit of the weight lambda of a prior.
 typedef enum {
     // Relative to the mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2,
-    // times the mean of sum_c |S_c|^2 with coil maps. One value is then suitable for scans of any length and scale.
+    // times the mean of sum_c |S_c|^2 with coil maps. One value is then suitable for scans of any length and
+    // scale.
     RECON_LAMBDA_RELATIVE = 0,
     // Absolute: lambda is used unchanged in (E^H W E + lambda R^H R) x = E^H W d.
     RECON_LAMBDA_ABSOLUTE = 1,
@@ -355,347 +360,360 @@ typedef enum {
 // plan at once.
 typedef struct recon_plan recon_plan;
 
-// Receives one line of the log, without line end. May be called from any thread and from several at once, and while a
-// call of this library is running; it must return normally (no exception, no longjmp). What it makes the library log
-// itself is dropped.
+// Log callback: receives one line of the log without a line end. It may be called from any thread, from several at
+// once, and while a call of this library is running. It must return normally (no exception, no longjmp). Messages that
+// the callback itself causes in the library are dropped.
 typedef void (*recon_log_callback)(uint32_t level, const char *message, void *user_data);
 
-// A GPU. Set it up with recon_device_properties_init.
+// Properties of a GPU. Initialise them with recon_device_properties_init.
 typedef struct {
     // Set by recon_device_properties_init.
     uint32_t struct_size;
-    // Streaming multiprocessors.
+    // Number of streaming multiprocessors.
     uint32_t multiprocessors;
-    // Compute capability, for example 9 of 9.0.
+    // Major number of the compute capability, for example 9 of 9.0.
     uint32_t compute_major;
-    // For example 0 of 9.0.
+    // Minor number of the compute capability, for example 0 of 9.0.
     uint32_t compute_minor;
     // Bytes of memory.
     uint64_t memory_bytes;
-    // Bytes of memory that nobody uses.
+    // Bytes of free memory.
     uint64_t memory_free_bytes;
-    // Its name, ending in 0.
+    // Name of the GPU, ending in 0.
     char name[256];
 } recon_device_properties;
 
-// A scan: the trajectory, the image, the coils. Set it up with recon_geometry_init, then fill in at least dims,
-// samples and coordinates. The arrays are only read, and only during the call that is given the structure.
+// A scan: trajectory, image and coils. Initialise it with recon_geometry_init, then set at least dims, samples and
+// coordinates. The arrays are only read, and only during the call that receives the structure.
 typedef struct {
     // Set by recon_geometry_init.
     uint32_t struct_size;
-    // A recon_precision: the type of every array here and of the plan; default RECON_F32.
+    // A recon_precision: the type of every array here and of the plan. Default: RECON_F32.
     uint32_t precision;
     // Dimensions of image and trajectory: 2 (default) or 3.
     uint32_t ndim;
-    // A recon_basis; default RECON_BASIS_POINT.
+    // A recon_basis. Default: RECON_BASIS_POINT.
     uint32_t basis;
-    // Voxels along x, y, and with ndim 3 along z. With a voxel list, the field of view in voxels.
+    // Voxels along x, y and, with ndim 3, z. With a voxel list: the field of view in voxels.
     uint64_t dims[3];
     // Samples of one coil and frame.
     uint64_t samples;
-    // k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5]: [samples] reals each. What lies
-    // outside by no more than 1e-6 is taken for the edge.
+    // k-space coordinates along x, y, z in cycles per voxel, within [-0.5, 0.5]: real [samples] each. Coordinates
+    // outside by at most 1e-6 are moved to the edge.
     const void *coordinates[3];
-    // Reals from one sample's coordinate to the next's. 0 or 1: separate arrays. Of one array with all coordinates of
-    // a sample together: ndim, with the addresses of its first ndim elements as coordinates.
+    // Distance between the coordinates of consecutive samples, in reals. 0 or 1: each axis has its own array. If one
+    // array has all coordinates of a sample together: ndim, with the addresses of its first ndim elements as
+    // coordinates.
     uint64_t coordinate_stride;
-    // Density weights, none negative: [samples] reals. Or NULL: all are 1 (and recon_grid computes its own).
+    // Non-negative density weights: real [samples]. NULL: all weights are 1, and recon_grid computes its own.
     const void *weights;
-    // Receive coils; default 1.
+    // Number of receive coils. Default: 1.
     uint64_t coils;
-    // Coil sensitivities: complex [nx, ny, nz, coils]. With them coils are combined into one image; NULL: one image
-    // for each coil.
+    // Coil sensitivities: complex [nx, ny, nz, coils], which combine the coils into one image. NULL: one image per
+    // coil.
     const void *coil_maps;
-    // Frames measured on this trajectory, reconstructed independently; default 1.
+    // Number of frames measured on this trajectory, which are reconstructed independently. Default: 1.
     uint64_t frames;
-    // Positions of voxels in place of the grid, in voxels from its origin: [voxel_count] reals for each axis. Or NULL.
-    // Then nx ny nz is voxel_count in all shapes here, and only exact sums are possible. Positions are at most 262,144
-    // voxels from the origin with f32, 1.4e14 with f64: beyond, the numbers do not determine the phase.
+    // Positions of voxels instead of a grid, in voxels from its origin: real [voxel_count] per axis. NULL: a grid.
+    // With a list, nx ny nz is voxel_count in all shapes here, and only exact sums are possible. The maximum distance
+    // from the origin is 262,144 voxels with f32 and 1.4e14 with f64; beyond that, the precision does not determine
+    // the phase.
     const void *voxels[3];
-    // As coordinate_stride, for voxels.
+    // Distance between the positions of consecutive voxels, as coordinate_stride.
     uint64_t voxel_stride;
-    // Voxels in the list; 0 without one.
+    // Number of voxels in the list; 0 without a list.
     uint64_t voxel_count;
-    // Off-resonance f in Hz: [nx, ny, nz] reals. The model then has the factor exp(-i 2 pi f t). It wants times. Or
-    // NULL. f t is at most 131,072 turns, and a map whose range takes too many terms is refused, in voxels that a coil
-    // sees: the message names voxel and frequency.
+    // Off-resonance f in Hz: real [nx, ny, nz]. The model then has the factor exp(-i 2 pi f t), and times is required.
+    // NULL: no off-resonance. |f t| may be at most 131,072 turns. A map whose range requires too many terms is
+    // refused. Both limits apply to voxels that a coil sees, and the message gives voxel and frequency.
     const void *field_map;
-    // Time t of each sample in seconds from the excitation or the echo, for field_map and decay_map: [samples] reals.
-    // Or NULL without these.
+    // Time t of each sample in seconds from the excitation or the echo, for field_map and decay_map: real [samples].
+    // NULL without these maps.
     const void *times;
-    // Decay rates R (R2*) in 1/s, none negative: [nx, ny, nz] reals. The model then has the factor exp(-R t). It wants
-    // times. Or NULL. Single voxels may decay as fast as noise in a map makes them, up to R of 5,000 over the duration
-    // of the readout. If even the slowest voxel has R t above 60, plan creation fails and names voxel and rate.
+    // Non-negative decay rates R (R2*) in 1/s: real [nx, ny, nz]. The model then has the factor exp(-R t), and times
+    // is required. NULL: no decay. Single voxels may decay as fast as noise in a map makes them, up to R = 5,000 over
+    // the duration of the readout. If even the slowest voxel has R t above 60, plan creation fails with voxel and
+    // rate.
     const void *decay_map;
 } recon_geometry;
 
-// Asked whether the running call is to end, by the thread that made the call and no other. Zero continues; anything
-// else ends the call with RECON_CANCELLED. It should take some microseconds at most, must not use the plan, and must
-// return normally (no exception, no longjmp).
+// Interrupt callback: polled by the thread that made the call, and by no other. 0 continues. Any other value ends the
+// call with RECON_CANCELLED. It should take at most some microseconds, must not use the plan, and must return normally
+// (no exception, no longjmp).
 typedef int (*recon_interrupt_callback)(void *user_data);
 
-// How a plan computes. Set it up with recon_options_init.
+// Options of a plan. Initialise them with recon_options_init.
 typedef struct {
     // Set by recon_options_init.
     uint32_t struct_size;
-    // A recon_method; default RECON_METHOD_AUTO.
+    // A recon_method. Default: RECON_METHOD_AUTO.
     uint32_t method;
-    // A recon_normal_operator; default RECON_NORMAL_AUTO.
+    // A recon_normal_operator. Default: RECON_NORMAL_AUTO.
     uint32_t normal;
-    // A recon_window; default RECON_WINDOW_MINIMAX.
+    // A recon_window. Default: RECON_WINDOW_MINIMAX.
     uint32_t window;
-    // A recon_device; default RECON_DEVICE_AUTO.
+    // A recon_device. Default: RECON_DEVICE_AUTO.
     uint32_t device;
-    // Indices in device_indices; 0 for the first GPU. Several share the work: coils with NUFFT, voxels with exact
-    // sums; under a memory limit, and where there is nothing to share, the first does it alone.
+    // Number of indices in device_indices; 0 for the first GPU. Several GPUs divide coils with NUFFT, and voxels with
+    // exact sums. Only the first GPU computes with a memory limit, or if there is nothing to divide.
     uint32_t device_count;
-    // Which devices, for RECON_DEVICE_CUDA: [device_count]. Or NULL.
+    // Indices of the GPUs for RECON_DEVICE_CUDA: [device_count]. Or NULL.
     const uint32_t *device_indices;
-    // CPU threads, the caller's among them; the others start with the plan and end with it. 0 (default): as many as
-    // the machine runs at once. Where the system refuses some, the plan computes with the others, and the log has a
-    // warning.
+    // Number of CPU threads, including the caller's. The others start with the plan and end with it. 0 (default): the
+    // number that the machine runs at once. If the system refuses some, the plan computes with the others, and the log
+    // has a warning.
     uint32_t threads;
     // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid
-    // and recon_cg are addresses in the GPU's memory. All else stays in the host's.
+    // and recon_cg are addresses in the GPU's memory. All other arrays are in the host's memory.
     uint32_t pointers_on_device;
-    // Relative l2 error of a transform against the exact sums, in (0, 1). 0 (default): 1e-5. It is kept wherever
-    // samples are, few or hundreds of thousands in one place; an entry of E, all of which have size 1, errs by at most
-    // five times as much. Exact sums err by rounding only; over a voxel list on a GPU in f32 the special function
-    // units make the sines (the sums' error is about 2e-6), unless the tolerance is below 1e-5, which takes 2.5 times
-    // the time.
+    // Relative l2 error of a transform compared with the exact sums, in (0, 1). 0 (default): 1e-5. It is met for any
+    // distribution of samples, also with hundreds of thousands in one place. The entries of E have size 1, and the
+    // error of an entry is at most five times the tolerance. Exact sums have rounding errors only. Exception: over a
+    // voxel list on a GPU in f32, the special function units compute the sines, with an error of the sums of about
+    // 2e-6. A tolerance below 1e-5 avoids this and takes 2.5 times as long.
     double tolerance;
-    // Bytes that the plan and its operations may hold beyond the caller's arrays. 0 (default): no limit.
+    // Maximum number of bytes that the plan and its operations hold in addition to the caller's arrays. 0 (default):
+    // no limit.
     uint64_t memory_limit;
-    // A recon_simd; default RECON_SIMD_AUTO. RECON_UNSUPPORTED when the processor lacks the level.
+    // A recon_simd. Default: RECON_SIMD_AUTO. RECON_UNSUPPORTED if the processor does not have the level.
     uint32_t simd;
-    // Not 0: the GPU's work is queued on stream. 0 (default): on a stream of the plan's own, and calls return when
-    // their results are there.
+    // Not 0: the GPU's work is queued on `stream`. 0 (default): it is queued on the plan's own stream, and calls
+    // return when their results are complete.
     uint32_t use_stream;
     // A CUstream or cudaStream_t of the GPU's primary context that outlives the plan; NULL is the default stream.
-    // Calls whose arrays are all on the GPU then may return before their results are there: they are for what is
-    // queued next.
+    // Calls whose arrays are all on the GPU may then return before their results are complete. Work that is queued
+    // later on the stream can use them.
     void *stream;
-    // Called now and then while the plan is made and in every call with it: about fifty times a second, less often
-    // where the work allows no more (one NUFFT of a large image). Once it says so the call ends; the plan is as good
-    // as before. For outputs to be untouched then, exact sums, Q, and transforms of several coils or frames are
-    // computed apart, in memory of the output's size that memory_limit counts. With pointers_on_device transforms only
-    // ask before they begin, and several GPUs that share work are not interrupted while they do their parts. Or NULL
-    // (default).
+    // Callback that is polled while the plan is created and in every call with it: about fifty times a second, less
+    // often if the work does not allow it (one NUFFT of a large image). When it requests a stop, the call ends; the
+    // plan remains usable. NULL (default): none.
+    //
+    // Outputs are then unchanged. To ensure this, exact sums, Q, and transforms of several coils or frames are
+    // computed in memory of the output's size, which memory_limit counts. With pointers_on_device, transforms poll
+    // only before they begin. Several GPUs that share work are not interrupted during their parts.
     recon_interrupt_callback interrupt;
-    // Handed to interrupt; to be there until the plan is destroyed.
+    // Pointer that is passed to interrupt. It must be valid until the plan is destroyed.
     void *interrupt_data;
-    // Grid size over image size, 1.25 to 2.5. 0 (default): one between 1.25 and 2 that keeps the tolerance. The grid
-    // of each axis is the next larger size that has a fast FFT, and at least two windows wide. RECON_INVALID_ARGUMENT
-    // where sums are exact, which have no grid.
+    // Grid size divided by image size, 1.25 to 2.5. 0 (default): a value between 1.25 and 2 that meets the tolerance.
+    // The grid of each axis is the next larger size that has a fast FFT, and at least two windows wide.
+    // RECON_INVALID_ARGUMENT with exact sums, which have no grid.
     double oversampling;
-    // Width of the window in grid cells, 2 to 16 (with RECON_WINDOW_BILINEAR 2). 0 (default): one that keeps the
-    // tolerance. RECON_INVALID_ARGUMENT where sums are exact. Width and oversampling may be named each alone or both:
-    // what is not named is chosen so that the tolerance is kept at the least cost. Where it cannot be, a tolerance
-    // that is named is RECON_TOLERANCE_OUT_OF_RANGE, with a text that says what would keep it. Without one the plan is
-    // made: recon_plan_info tells its error, and RECON_WARNING_TOLERANCE that it is above the default.
+    // Width of the window in grid cells, 2 to 16 (with RECON_WINDOW_BILINEAR 2). 0 (default): a width that meets the
+    // tolerance. RECON_INVALID_ARGUMENT with exact sums.
+    //
+    // Width and oversampling can be set independently. Those that are not set are chosen so that the tolerance is met
+    // at the lowest cost. If it cannot be met: a tolerance that is set is RECON_TOLERANCE_OUT_OF_RANGE, with a message
+    // that gives values which meet it. If no tolerance is set, the plan is created. recon_plan_info then reports its
+    // error, and RECON_WARNING_TOLERANCE that the error exceeds the default.
     uint32_t width;
     // Zero.
     uint32_t reserved;
 } recon_options;
 
-// Where a solution stands.
+// Progress of recon_cg.
 typedef struct {
-    // Size of this structure in the library's version, in bytes: fields beyond it are not there.
+    // Size of this structure in the library's version, in bytes. Fields beyond it do not exist.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // The image being solved for, from 0.
+    // Index of the image that is being solved for, from 0.
     uint64_t image;
-    // How many there are: frames with coil maps, coils times frames without.
+    // Number of images: frames with coil maps, coils times frames without.
     uint64_t images;
-    // Iterations done for this image.
+    // Number of finished iterations for this image.
     uint64_t iteration;
-    // The most there will be.
+    // Maximum number of iterations.
     uint64_t iterations;
     // Norm of the residual relative to that of E^H W d.
     double residual;
 } recon_progress;
 
-// Called before the first and after each iteration of recon_cg, by the thread that called recon_cg. Zero continues;
-// anything else ends the call with RECON_CANCELLED and leaves the image untouched. It may use the plan, but must not
-// destroy it, and must return normally (no exception, no longjmp).
+// Progress callback: called before the first and after each iteration of recon_cg, by the thread that called recon_cg.
+// 0 continues. Any other value ends the call with RECON_CANCELLED and leaves the image unchanged. It may use the plan,
+// but must not destroy it, and must return normally (no exception, no longjmp).
 typedef int (*recon_progress_callback)(const recon_progress *progress, void *user_data);
 
-// How to solve, and with what prior. Set it up with recon_cg_options_init.
+// Options of recon_cg. Initialise them with recon_cg_options_init.
 typedef struct {
     // Set by recon_cg_options_init.
     uint32_t struct_size;
-    // A recon_prior; default RECON_PRIOR_IDENTITY. While lambda is 0 it is checked, but has no effect.
+    // A recon_prior. Default: RECON_PRIOR_IDENTITY. While lambda is 0 the prior is checked, but has no effect.
     uint32_t prior;
     // Maximum number of iterations for each image. Default: 12.
     uint64_t iterations;
-    // Stop when the residual's norm falls to this part of the norm of E^H W d, in [0, 1); 0 (default) never does.
+    // Relative residual, in [0, 1), at which iteration stops: the norm of the residual divided by that of E^H W d. 0
+    // (default): all iterations are done.
     double tolerance;
-    // Weight of the prior, 0 (default) or more, in the unit that lambda_unit names.
+    // Non-negative weight of the prior in the unit lambda_unit. Default: 0.
     double lambda;
-    // RECON_PRIOR_ANATOMICAL: the reference image in any unit, [nx, ny, nz] reals.
+    // Reference image in any unit, for RECON_PRIOR_ANATOMICAL: real [nx, ny, nz].
     const void *reference;
-    // RECON_PRIOR_ANATOMICAL: the difference that counts as a border, as a fraction of the reference's largest
-    // magnitude; default 0.1.
+    // Difference that counts as a border, as a fraction of the reference's largest magnitude, for
+    // RECON_PRIOR_ANATOMICAL. Default: 0.1.
     double edge;
-    // RECON_PRIOR_MATRIX: rows of R; it has as many columns as the image has voxels.
+    // Number of rows of R, for RECON_PRIOR_MATRIX. R has one column per voxel.
     uint64_t matrix_rows;
-    // Where each row's entries begin, and the last row's end: [matrix_rows + 1], beginning with 0.
+    // Index of the first entry of each row, and the end of the last row: [matrix_rows + 1], beginning with 0.
     const uint64_t *matrix_starts;
-    // The column (voxel index) of each entry: [matrix_starts[matrix_rows]].
+    // Column (voxel index) of each entry: [matrix_starts[matrix_rows]].
     const uint64_t *matrix_columns;
-    // The value of each entry: complex [matrix_starts[matrix_rows]].
+    // Value of each entry: complex [matrix_starts[matrix_rows]].
     const void *matrix_values;
-    // Image to start from, of the result's shape. Or NULL: zeros.
+    // Initial image, of the result's shape. NULL: zeros.
     const void *initial;
-    // Called before the first and after each iteration. Or NULL.
+    // Callback before the first and after each iteration. NULL: none.
     recon_progress_callback progress;
-    // Handed to progress.
+    // Pointer that is passed to progress.
     void *user_data;
-    // A recon_lambda_unit; default RECON_LAMBDA_RELATIVE.
+    // A recon_lambda_unit. Default: RECON_LAMBDA_RELATIVE.
     uint32_t lambda_unit;
     // Zero.
     uint32_t reserved;
-    // The root of the mean |noise|^2 of a sample, in the unit of the data (1 after recon_whitening): lambda, which
-    // must be 0 then, is found from it, after the discrepancy principle (Morozov 1966): the image is about as far from
-    // the data as the noise is. It takes seven to twelve solutions, each of which calls progress. For plans without
-    // weights, and arrays in the host's memory; RECON_INVALID_ARGUMENT for a level that is half or twice that of the
-    // data. 0 (default): lambda as it is given.
+    // Noise level from which lambda is found by the discrepancy principle (Morozov 1966): the distance of the image
+    // from the data is then about the noise. It is the root of the mean |noise|^2 of a sample, in the unit of the data
+    // (1 after recon_whitening). lambda must then be 0. 0 (default): lambda is used unchanged.
+    //
+    // The search takes seven to twelve solutions, each of which calls progress. It is for plans without weights, and
+    // for arrays in the host's memory. A level that is half or twice that of the data is RECON_INVALID_ARGUMENT.
     double noise_level;
 } recon_cg_options;
 
-// What came of recon_cg. Set it up with recon_cg_report_init; residuals and residual_capacity are the caller's to set,
-// all else is written when the call succeeds.
+// Report of recon_cg. Initialise it with recon_cg_report_init. The caller sets residuals and residual_capacity. All
+// other fields are written when the call succeeds.
 typedef struct {
     // Set by recon_cg_report_init.
     uint32_t struct_size;
-    // Of the image that ended with the largest residual: why it ended, a recon_stop.
+    // A recon_stop: stop reason of the image with the largest final residual.
     uint32_t stop;
-    // Images solved for: frames with coil maps, coils times frames without.
+    // Number of images: frames with coil maps, coils times frames without.
     uint64_t images;
-    // Which image ended with the largest residual, from 0.
+    // Index of the image with the largest final residual, from 0.
     uint64_t worst_image;
-    // Its iterations.
+    // Number of iterations of that image.
     uint64_t iterations;
-    // Its residual, relative to the norm of E^H W d.
+    // Final residual of that image, relative to the norm of E^H W d.
     double residual;
-    // Seconds for Q; 0 where it was there already, or is not used.
+    // Seconds for computing Q; 0 if it existed already or is not used.
     double q_seconds;
     // Seconds for E^H W d.
     double adjoint_seconds;
     // Seconds for the iterations.
     double iteration_seconds;
-    // Receives the relative residual before the first iteration and after each: [iterations + 1, images], iterations
-    // being those of the options, NaN for those not done. Or NULL.
+    // Array that receives the relative residual before the first iteration and after each: [iterations + 1, images],
+    // with the iterations of the options. It is NaN for iterations that were not done. Or NULL.
     double *residuals;
-    // Elements that residuals has room for; at least (iterations + 1) images unless it is NULL.
+    // Number of elements of residuals: at least (iterations + 1) images, unless residuals is NULL.
     uint64_t residual_capacity;
-    // What lambda was in (E^H W E + lambda R^H R) x = E^H W d.
+    // The lambda of (E^H W E + lambda R^H R) x = E^H W d that was used.
     double lambda;
 } recon_cg_report;
 
-// What recon_propeller finds and corrects. Set it up with recon_propeller_options_init.
+// Options of recon_propeller. Initialise them with recon_propeller_options_init.
 typedef struct {
     // Set by recon_propeller_options_init.
     uint32_t struct_size;
-    // A recon_blade_phase; default RECON_BLADE_PHASE_SMOOTH.
+    // A recon_blade_phase. Default: RECON_BLADE_PHASE_SMOOTH.
     uint32_t phase;
-    // Lines of a blade. 0 (default): as many as are parallel and evenly spaced.
+    // Number of lines per blade. 0 (default): the number of lines that are parallel and evenly spaced.
     uint64_t lines;
-    // Not 0 (default 1): rotations are found and corrected.
+    // Not 0 (default 1): rotations are estimated and corrected.
     uint32_t rotation;
-    // Not 0 (default 1): translations are.
+    // Not 0 (default 1): translations are estimated and corrected.
     uint32_t translation;
-    // Not 0 (default 1): blades that disagree with the others, as after motion through the plane, count less in the
-    // image.
+    // Not 0 (default 1): blades that disagree with the others, as after motion through the plane, have smaller weights
+    // in the image.
     uint32_t weighting;
     // Zero.
     uint32_t reserved;
 } recon_propeller_options;
 
-// What recon_propeller found. Set it up with recon_propeller_report_init.
+// Report of recon_propeller. Initialise it with recon_propeller_report_init.
 typedef struct {
     // Set by recon_propeller_report_init.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // Blades, written.
+    // Number of blades, written.
     uint64_t blades;
-    // Lines of a blade, written.
+    // Number of lines per blade, written.
     uint64_t lines;
-    // Samples of a line, written.
+    // Number of samples per line, written.
     uint64_t readout;
-    // Receives where the object was while each blade was measured, from its mean position over all blades:
-    // [6, blades, frames]. Of each: the degrees that it was turned by about voxel floor(n/2), from x to y; the voxels
-    // along x, and along y, that it was moved by after that; the phase in radians that was taken from the blade (with
-    // RECON_BLADE_PHASE_SMOOTH its mean over the image); the correlation of the corrected blade with all others about
-    // the centre of k-space, from 0 to 1; how much the blade counts where it meets others, from 0 to 1. Or NULL.
+    // Array that receives the motion of each blade, relative to the mean position over all blades: [6, blades,
+    // frames]. Or NULL. The six values are:
+    // - Rotation in degrees about voxel floor(n/2), from x to y.
+    // - Translation along x in voxels, after the rotation.
+    // - Translation along y in voxels.
+    // - Phase in radians that was removed from the blade; with RECON_BLADE_PHASE_SMOOTH its mean over the image.
+    // - Correlation of the corrected blade with all others near the centre of k-space, from 0 to 1.
+    // - Weight of the blade where it overlaps others, from 0 to 1.
     double *motion;
-    // Numbers that motion has room for; at least 6 blades frames unless it is NULL.
+    // Number of elements of motion: at least 6 blades frames, unless motion is NULL.
     uint64_t motion_capacity;
-    // Receive the coordinates of the samples along x and y as the object at rest sees them: [samples, frames] reals
-    // each. A sample that a rotation takes out of [-0.5, 0.5) is at the edge, with weight 0. Both or NULL.
+    // Arrays that receive the coordinates of the samples along x and y, relative to the object at rest: real [samples,
+    // frames] each. A sample that a rotation moves out of [-0.5, 0.5) is at the edge, with weight 0. Both or NULL.
     void *coordinates[2];
-    // Receives density weights for these (Pipe and Menon 1999), with those of blades where they meet: [samples,
-    // frames] reals. Or NULL.
+    // Array that receives density weights for these coordinates (Pipe and Menon 1999), multiplied by the weights of
+    // overlapping blades: real [samples, frames]. Or NULL.
     void *weights;
-    // Receives the corrected data, complex [samples, coils, frames]. Or NULL.
+    // Array that receives the corrected data: complex [samples, coils, frames]. Or NULL.
     void *kspace;
 } recon_propeller_report;
 
-// How recon_field_map makes a map. Set it up with recon_field_map_options_init.
+// Options of recon_field_map. Initialise them with recon_field_map_options_init.
 typedef struct {
     // Set by recon_field_map_options_init.
     uint32_t struct_size;
-    // Not 0 (default 1): wraps of the phase are undone. They are found, and warned of, in any case.
+    // Not 0 (default 1): phase wraps are undone. Wraps are counted and reported as a warning in any case.
     uint32_t unwrap;
-    // The weight of squared differences between neighbouring voxels against that of a voxel of median signal; default
-    // 0.2. 0: voxels with signal keep what was measured, and the others are filled.
+    // Weight of squared differences between neighbouring voxels, relative to that of a voxel of median signal.
+    // Default: 0.2. 0: voxels with signal keep the measured value, and the others are filled.
     double smoothing;
-    // Signal below this part of the largest, in [0, 1), counts as none, as that which noise alone may have does;
-    // default 0.1. 0: all voxels count.
+    // Fraction of the largest signal, in [0, 1), below which a voxel is treated as noise without signal. Default: 0.1.
+    // 0: all voxels have signal.
     double threshold;
-    // CPU threads, the caller's among them. 0 (default): as many as the machine runs at once. The map has the same
-    // bits for any number.
+    // Number of CPU threads, including the caller's. 0 (default): the number that the machine runs at once. The map
+    // has the same bits for any number of threads.
     uint32_t threads;
     // Zero.
     uint32_t reserved;
-    // Called now and then, by the thread that makes the call; less often where wraps of a large volume are undone.
-    // Once it returns another number than 0 the call ends, and outputs are untouched. Or NULL (default).
+    // Callback that is polled by the thread that makes the call; less often while wraps of a large volume are undone.
+    // When it returns a value other than 0, the call ends, and outputs are unchanged. NULL (default): none.
     recon_interrupt_callback interrupt;
-    // Handed to interrupt.
+    // Pointer that is passed to interrupt.
     void *interrupt_data;
 } recon_field_map_options;
 
-// What is known of a field map. Set it up with recon_field_map_report_init.
+// Report of recon_field_map. Initialise it with recon_field_map_report_init.
 typedef struct {
     // Set by recon_field_map_report_init.
     uint32_t struct_size;
     // Zero.
     uint32_t reserved;
-    // The largest |f| in Hz that the phase tells without a wrap: 1 / (2 shortest spacing of echoes).
+    // Largest |f| in Hz that the phase determines without a wrap: 1 / (2 shortest spacing of echoes).
     double limit;
-    // The part of the voxels that has signal.
+    // Fraction of voxels with signal.
     double signal;
-    // The RMS in Hz, weighted as the fit is, of what smoothing changed in voxels with signal.
+    // Change by smoothing in voxels with signal: RMS in Hz, with the weights of the fit.
     double change;
-    // Pairs of neighbouring voxels with signal whose phases jumped by more than pi: wraps, where there are many.
+    // Pairs of neighbouring voxels with signal whose phases differed by more than pi. Many such pairs are wraps.
     uint64_t jumps;
     // Voxels whose phase was unwrapped.
     uint64_t unwrapped;
-    // Pairs that still jump by more than pi after that, or without it: there the map is wrong on one side.
+    // Pairs whose phases still differ by more than pi after unwrapping, or without it. The map is wrong on one side of
+    // each.
     uint64_t unresolved;
-    // Ambiguity in Hz: f and f + period have the same phases at all echo times. With evenly spaced echoes it is
-    // 1 / spacing. Of each piece of the object the median nearest 0 Hz is taken, to which a multiple of the period may
-    // have to be added.
+    // Ambiguity in Hz: f and f + period have the same phases at all echo times. With evenly spaced echoes it is 1 /
+    // spacing. For each piece of the object the median nearest 0 Hz is chosen. The true value can differ by a multiple
+    // of the period.
     double period;
-    // Separate pieces of voxels with signal. Nothing links the off-resonance of two pieces.
+    // Separate pieces of voxels with signal. The off-resonance of two pieces is not related.
     uint64_t pieces;
-    // Voxels in pieces for which noise hides which f within the period is the right one.
+    // Voxels in pieces for which noise hides the correct multiple of the period.
     uint64_t undecided;
 } recon_field_map_report;
 
-// What a plan is. Set it up with recon_plan_properties_init.
+// Properties of a plan. Initialise them with recon_plan_properties_init.
 typedef struct {
     // Set by recon_plan_properties_init.
     uint32_t struct_size;
@@ -703,21 +721,22 @@ typedef struct {
     uint32_t precision;
     // A recon_method: RECON_METHOD_EXACT or RECON_METHOD_NUFFT.
     uint32_t method;
-    // A recon_window, the one asked for; of no effect with exact sums.
+    // The requested recon_window. It has no effect with exact sums.
     uint32_t window;
     // Width of the window in grid cells; 0 with exact sums.
     uint32_t width;
-    // Number of CPU threads that compute, the caller's included: fewer than asked for if the system refused some.
+    // Number of CPU threads that compute, including the caller's. It is less than requested if the system refused
+    // some.
     uint32_t threads;
-    // 1 when E^H W E goes through Q, else 0.
+    // 1 if E^H W E is computed by convolution with Q, otherwise 0.
     uint32_t toeplitz;
-    // Dimensions.
+    // Dimensions of the image.
     uint32_t ndim;
-    // The oversampled grid [gx, gy, gz] (gz is 1 in 2D); zeros with exact sums.
+    // Oversampled grid [gx, gy, gz] (gz is 1 in 2D); zeros with exact sums.
     uint64_t grid[3];
-    // Grid size over image size, of the axis where it is least.
+    // Grid size divided by image size, of the axis with the smallest ratio.
     double oversampling;
-    // The relative l2 error expected of a transform. It is at most the tolerance if that chose the window. For a
+    // Expected relative l2 error of a transform. It is at most the tolerance if the tolerance chose the window. For a
     // window of a given width and oversampling it is the error for evenly spread samples. If all samples are at the
     // edge of k-space, the error is up to 3.3 times as large.
     double error;
@@ -727,84 +746,86 @@ typedef struct {
     uint64_t kspace_elements;
     // Complex elements of Q.
     uint64_t q_elements;
-    // Complex elements of gridded k-space, grid times coils times frames; 0 with exact sums.
+    // Complex elements of gridded k-space: grid times coils times frames; 0 with exact sums.
     uint64_t grid_elements;
-    // Bytes held on the host, Q included once it is there.
+    // Bytes held on the host, including Q once it is computed.
     uint64_t host_bytes;
     // Bytes held on GPUs.
     uint64_t device_bytes;
-    // Seconds that the plan took to make, or its last change (recon_plan_set_trajectory and the like).
+    // Seconds for creating the plan, or for its last change (recon_plan_set_trajectory and similar).
     double seconds;
-    // The device in words, ending in 0.
+    // Name of the device, ending in 0.
     char device[64];
-    // The vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64,
-    // else "portable"; "none" on a GPU.
+    // Vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64,
+    // otherwise "portable"; "none" on a GPU.
     char simd[32];
-    // With a field map or a decay map, the transforms without that make one transform with: their number follows from
-    // the tolerance. 0 without, and with exact sums.
+    // Number of transforms that one transform with a field map or a decay map consists of, which follows from the
+    // tolerance. 0 without maps, and with exact sums.
     uint32_t segments;
-    // With a field map or a decay map, the convolutions that E^H W E is the sum of; 0 without, and where it goes
-    // through transforms.
+    // Number of convolutions whose sum is E^H W E with a field map or a decay map. 0 without maps, and if E^H W E is
+    // computed by transforms.
     uint32_t nodes;
 } recon_plan_properties;
 
-// Bytes that a plan and its operations take, at their peaks, beyond the caller's arrays: see recon_plan_memory. Set it
-// up with recon_memory_init.
+// Bytes that a plan and its operations take at their peaks, in addition to the caller's arrays: see recon_plan_memory.
+// Initialise them with recon_memory_init.
 //
-// Each figure is that of a plan that serves this one operation, the plan included. Q stays: once recon_normal or
-// recon_cg were called, other operations take host_q and device_q more.
+// Each number is the peak of a plan that is used for this one operation, the plan included. Q stays: after
+// recon_normal or recon_cg were called, other operations take host_q and device_q more.
 typedef struct {
     // Set by recon_memory_init.
     uint32_t struct_size;
-    // Read, not written: the width of the centre of k-space for host_coil_maps, as recon_coil_maps takes it; 0, as
-    // recon_memory_init leaves it, for the default.
+    // Width of the centre of k-space for host_coil_maps, as recon_coil_maps takes it; 0 for the default. Read, not
+    // written.
     uint32_t calibration;
-    // The host's memory, while the plan is made.
+    // Host memory while the plan is created.
     uint64_t host_plan;
-    // For recon_forward, recon_fhd and recon_weighted_fhd.
+    // Host memory of recon_forward, recon_fhd and recon_weighted_fhd.
     uint64_t host_transform;
-    // For recon_grid: without weights in the geometry with those of Pipe and Menon, which it then makes.
+    // Host memory of recon_grid. Without weights in the geometry it includes the computation of those of Pipe and
+    // Menon.
     uint64_t host_grid;
-    // For recon_density with RECON_DENSITY_PIPE_MENON and RECON_DENSITY_RAMP.
+    // Host memory of recon_density with RECON_DENSITY_PIPE_MENON and RECON_DENSITY_RAMP.
     uint64_t host_density;
-    // For recon_density with RECON_DENSITY_JACKSON.
+    // Host memory of recon_density with RECON_DENSITY_JACKSON.
     uint64_t host_density_jackson;
-    // For recon_coil_maps with that calibration.
+    // Host memory of recon_coil_maps with `calibration`.
     uint64_t host_coil_maps;
-    // For recon_normal, Q included where it is used.
+    // Host memory of recon_normal, including Q if it is used.
     uint64_t host_normal;
-    // For recon_cg, Q included where it is used; what RECON_PRIOR_ANATOMICAL and RECON_PRIOR_MATRIX hold
-    // is not, and the image and twice the data that the search by noise_level holds are not.
+    // Host memory of recon_cg, including Q if it is used. Not included are the data of RECON_PRIOR_ANATOMICAL and
+    // RECON_PRIOR_MATRIX, and the image and twice the data that the search by noise_level holds.
     uint64_t host_cg;
-    // What Q holds once it is made; 0 where it is not used.
+    // Host memory of Q after it is computed; 0 if it is not used.
     uint64_t host_q;
-    // The same, in the memory of all GPUs that the plan is on; 0 on the CPU.
+    // Memory of all GPUs of the plan while it is created; 0 on the CPU. The same holds for the other device_ fields.
     uint64_t device_plan;
-    // See host_transform.
+    // Memory of GPUs, as host_transform.
     uint64_t device_transform;
-    // See host_grid.
+    // Memory of GPUs, as host_grid.
     uint64_t device_grid;
-    // See host_density.
+    // Memory of GPUs, as host_density.
     uint64_t device_density;
-    // See host_density_jackson.
+    // Memory of GPUs, as host_density_jackson.
     uint64_t device_density_jackson;
-    // See host_coil_maps.
+    // Memory of GPUs, as host_coil_maps.
     uint64_t device_coil_maps;
-    // See host_normal.
+    // Memory of GPUs, as host_normal.
     uint64_t device_normal;
-    // See host_cg.
+    // Memory of GPUs, as host_cg.
     uint64_t device_cg;
-    // See host_q.
+    // Memory of GPUs, as host_q.
     uint64_t device_q;
-    // The host's memory for recon_combine with RECON_COMBINE_ADAPTIVE of images of this size, which needs no plan.
+    // Host memory of recon_combine with RECON_COMBINE_ADAPTIVE for images of this size, which requires no plan.
     uint64_t host_combine;
-    // For recon_fbp, with spokes of at most 8 times as many samples as an axis has voxels; in 3D as for a plan.
+    // Host memory of recon_fbp, for spokes whose number of samples is at most 8 times the voxels of an axis; in 3D as
+    // host_plan.
     uint64_t host_fbp;
-    // See host_fbp.
+    // Memory of GPUs, as host_fbp.
     uint64_t device_fbp;
 } recon_memory;
 
-// The error e = scale x - t of an image x against the truth t. Set it up with recon_quality_init.
+// Error e = scale x - t of an image x compared with the truth t. Initialise it with recon_quality_init.
 typedef struct {
     // Set by recon_quality_init.
     uint32_t struct_size;
@@ -812,15 +833,15 @@ typedef struct {
     uint32_t reserved;
     // 100 RMS(e) / RMS(t), in percent.
     double percent_error;
-    // Mean squared error, RMS(e)^2, in squared units of the truth.
+    // Mean squared error RMS(e)^2, in squared units of the truth.
     double mse;
     // Peak signal to noise ratio, 20 log10(max |t| / RMS(e)), in dB; infinite without error.
     double psnr_db;
     // Signal to noise ratio, 20 log10(RMS(t) / RMS(e)), in dB; infinite without error.
     double snr_db;
-    // Real part of what the image was multiplied by: 1 with RECON_SCALE_NONE.
+    // Real part of the scale by which the image was multiplied; 1 with RECON_SCALE_NONE.
     double scale_re;
-    // Its imaginary part.
+    // Imaginary part of that scale.
     double scale_im;
 } recon_quality;
 
@@ -1016,6 +1037,7 @@ recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *prop
 // - geometry->weights: NULL is an error if the plan has weights, since these belong to the old samples;
 //   recon_plan_set_weights removes them.
 // - geometry->coil_maps: NULL keeps the plan's coil maps.
+// - geometry->field_map, decay_map, times: required again if the plan has maps. The values may be new.
 //
 // Results that depend on the old trajectory are discarded: Q, even if it was loaded, and the weights that recon_grid
 // computed. recon_plan_info and recon_plan_warning describe the new trajectory.
@@ -1399,7 +1421,7 @@ recon_status recon_trajectory_propeller(uint32_t precision,
 // There are 4 boxes per voxel and axis in 2D, and 2 in 3D. Maps are interpolated linearly between voxels. The relative
 // l2 error is below 1e-3.
 //
-// - shapes: double [10, shape_count]: density; centre x y z; semi-axes; Euler angles phi theta psi in radians
+// - shapes: double [10, shape_count]: density, centre x y z, semi-axes, Euler angles phi theta psi in radians
 //   (rotation Rz(phi) Ry(theta) Rz(psi)). The field of view is [-1, 1]. NULL with a shape_count of 0: the head phantom
 //   of Shepp and Logan with raised contrast.
 // - coil_model: a recon_coil_model; RECON_COILS_UNIFORM is for one coil.
@@ -1483,38 +1505,44 @@ recon_status recon_metrics(const recon_geometry *geometry,
                            uint32_t scale,
                            recon_quality *quality);
 
-// Tells what an acquisition is used for, from its ISMRMRD flags. The program and the gadgets decide by it.
+// Determines the use of an acquisition from its ISMRMRD flags. The program and the gadgets use this function.
 //
-// Image data are everything without one of the flags below. Acquisitions for parallel imaging are for calibration, or
-// for calibration and image (IS_PARALLEL_CALIBRATION_AND_IMAGING). Noise measurements are noise and nothing else.
-// Navigators, phase correction, feedback, dummies, surface coil correction and phase stabilisation are not used,
-// whatever other flags they have.
+// - Acquisitions without any of the flags below are image data.
+// - Acquisitions for parallel imaging are for calibration, or for calibration and image
+//   (IS_PARALLEL_CALIBRATION_AND_IMAGING).
+// - Noise measurements are for noise only.
+// - Navigators, phase correction, feedback, dummies, surface coil correction and phase stabilisation are not used,
+//   regardless of other flags.
 //
-// ismrmrd_flags: `flags` of the ISMRMRD acquisition header.
-// use: written: the sum of the recon_acquisition_purpose that apply; 0 for an acquisition that is not used.
+// Arguments:
+// - ismrmrd_flags: `flags` of the ISMRMRD acquisition header.
+// - use: sum of the recon_acquisition_purpose that apply, written; 0 for an acquisition that is not used.
 //
 // Errors: RECON_NULL_POINTER.
 recon_status recon_acquisition_use(uint64_t ismrmrd_flags, uint32_t *use);
 
 // Returns the use of an acquisition in words, from its ISMRMRD flags: "image", "calibration", "image and calibration",
-// "noise", or the kind of data that is not used ("navigation", "phase correction", ...). Never NULL; not to be freed.
+// "noise", or the kind of data that is not used ("navigation", "phase correction", ...). The text is never NULL and
+// must not be freed.
 const char *recon_acquisition_use_name(uint64_t ismrmrd_flags);
 
-// The covariance of coils' noise, from samples without signal: the mean of n_a conj(n_b), in the samples of the scan.
+// Computes the covariance of the coils' noise from samples without signal: the mean of n_a conj(n_b), for the sampling
+// of the scan.
 //
-// precision: a recon_precision, of noise.
-// noise: complex [samples, coils], read. 400 samples a coil give an error of about 10 %; with fewer the log has a
-// warning.
-// noise_dwell, dwell: the time from one sample of noise to the next, and that of the scan, in the same unit
-// (sample_time_us of ISMRMRD): noise sampled slower has less variance than the scan's. 0 and 0: they are equal.
-// receiver_bandwidth: the receiver's noise bandwidth over its sampling bandwidth, in (0, 1]
-// (relativeReceiverNoiseBandwidth of ISMRMRD); 0 for 1.
-// covariance: complex double [coils, coils], a running fastest, written.
+// - precision: a recon_precision, of noise.
+// - noise: complex [samples, coils], read. 400 samples per coil give an error of about 10 %. With fewer samples,
+//   recon_last_warning returns RECON_WARNING_NOISE.
+// - noise_dwell, dwell: time between samples of the noise and of the scan, in the same unit (sample_time_us of
+//   ISMRMRD). Noise that is sampled more slowly has less variance than in the scan. 0 and 0: they are equal.
+// - receiver_bandwidth: noise bandwidth of the receiver divided by its sampling bandwidth, in (0, 1]
+//   (relativeReceiverNoiseBandwidth of ISMRMRD); 0 for 1.
+// - covariance: complex double [coils, coils], a running fastest, written.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for fewer samples than
-// coils; RECON_NOT_FINITE with the index, also for variances that overflow; RECON_INVALID_ARGUMENT for times and
-// bandwidths that make no sense, or whose ratio overflows;
-// RECON_OUT_OF_HOST_MEMORY.
+// Errors:
+// - RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_INVALID_SIZE for fewer samples than coils.
+// - RECON_NOT_FINITE with the index, also for variances that overflow.
+// - RECON_INVALID_ARGUMENT for implausible times and bandwidths, or if their ratio overflows.
 recon_status recon_noise_covariance(uint32_t precision,
                                     const void *noise,
                                     uint64_t samples,
@@ -1524,36 +1552,41 @@ recon_status recon_noise_covariance(uint32_t precision,
                                     double receiver_bandwidth,
                                     void *covariance);
 
-// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and of
-// variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
-// they were not estimated from whitened data, are mapped by recon_virtual_coils.
+// Computes the matrix M that whitens noise: M covariance M^H = 1. The noise of all virtual coils is then independent,
+// with variance 1 (the mean of |n|^2). M is the inverse of the covariance's Cholesky factor. recon_virtual_coils
+// applies it to data, and to coil maps that were not estimated from whitened data.
 //
-// covariance: complex double [coils, coils], of recon_noise_covariance or known, read.
-// matrix: complex double [coils, coils], the virtual coil running fastest, written.
+// - covariance: complex double [coils, coils], from recon_noise_covariance or known, read.
+// - matrix: complex double [coils, coils], the virtual coil running fastest, written.
 //
-// Errors: RECON_NULL_POINTER, RECON_SIZE_OVERFLOW, RECON_INVALID_SIZE; RECON_NOT_FINITE with the index;
-// RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for one that is singular, with the coil;
-// RECON_OUT_OF_HOST_MEMORY.
+// Errors:
+// - RECON_NULL_POINTER, RECON_SIZE_OVERFLOW, RECON_INVALID_SIZE, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_NOT_FINITE, with the index.
+// - RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for a singular matrix, with the coil.
 recon_status recon_whitening(const void *covariance, uint64_t coils, void *matrix);
 
-// The matrix that makes fewer virtual coils, which hold most of the data's energy: their principal components, the
-// strongest first (Buehrer et al. 2007). Whiten data before. Where they hold less than 95 % the log has a warning.
-// Data, and the coil maps if they were not estimated from the virtual coils' data, are mapped by recon_virtual_coils.
+// Computes the matrix of coil compression. Its virtual coils are the principal components that contain most of the
+// data's energy, the strongest first (Buehrer et al. 2007). Whiten the data first. If the virtual coils contain less
+// than 95 % of the energy, recon_last_warning returns RECON_WARNING_COMPRESSION. recon_virtual_coils applies the
+// matrix to data, and to coil maps that were not estimated from data of the virtual coils.
 //
-// precision: a recon_precision, of data.
-// data: complex [samples, coils, frames], read.
-// keep: how many virtual coils; 0: the fewest that hold the part `energy` of the energy, in (0, 1].
-// energy: 0 where keep is given.
-// matrix: complex double [kept, coils], the virtual coil running fastest, written; with room for [coils, coils] where
-// keep is 0. What is behind kept times coils entries stays as it was.
-// kept: receives the number of virtual coils.
-// energies: double [coils], written: the part of the energy that each virtual coil has, also those that are not kept.
-// Or NULL.
+// - precision: a recon_precision, of data.
+// - data: complex [samples, coils, frames], read.
+// - keep: number of virtual coils. 0: the smallest number that contains the fraction `energy` of the energy, in (0,
+//   1].
+// - energy: 0 if keep is given.
+// - matrix: complex double [kept, coils], the virtual coil running fastest, written. If keep is 0, the array must have
+//   room for [coils, coils]; elements after the first kept times coils are unchanged.
+// - kept: number of virtual coils, written.
+// - energies: double [coils], written: fraction of the energy in each virtual coil, also in those that are not kept.
+//   Or NULL.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples,
-// and for more virtual coils than coils; RECON_NOT_FINITE with the index, also for an energy that overflows;
-// RECON_INVALID_ARGUMENT for both or none of keep and energy, for an energy outside (0, 1], and if all data are 0;
-// RECON_OUT_OF_HOST_MEMORY.
+// Errors:
+// - RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_INVALID_SIZE without coils or samples, and for more virtual coils than coils.
+// - RECON_NOT_FINITE with the index, also for an energy that overflows.
+// - RECON_INVALID_ARGUMENT unless exactly one of keep and energy is given, for an energy outside (0, 1], and if all
+//   data are 0.
 recon_status recon_compression(uint32_t precision,
                                const void *data,
                                uint64_t samples,
@@ -1565,16 +1598,19 @@ recon_status recon_compression(uint32_t precision,
                                uint64_t *kept,
                                double *energies);
 
-// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and maps alike
-// (then "samples" are voxels).
+// Computes virtual coils from coils by a matrix: y_v = sum_c M(v, c) x_c. It applies to k-space, coil images and coil
+// maps alike (for the latter two, "samples" are voxels).
 //
-// matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.
-// precision: a recon_precision, of from and to.
-// from: complex [samples, coils, frames], read. to: complex [samples, virtual_coils, frames], written.
+// - matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.
+// - precision: a recon_precision, of from and to.
+// - from: complex [samples, coils, frames], read.
+// - to: complex [samples, virtual_coils, frames], written.
 //
-// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE and RECON_SIZE_MISMATCH for
-// sizes of 0; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the index;
-// RECON_OUT_OF_HOST_MEMORY.
+// Errors:
+// - RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_INVALID_SIZE and RECON_SIZE_MISMATCH for sizes of 0.
+// - RECON_INVALID_ARGUMENT if the arrays overlap.
+// - RECON_NOT_FINITE, with the index.
 recon_status recon_virtual_coils(const void *matrix,
                                  uint64_t virtual_coils,
                                  uint64_t coils,

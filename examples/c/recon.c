@@ -1,5 +1,5 @@
-/* A full reconstruction through the C API: simulates a scan of a head on a radial trajectory with eight coils,
- * reconstructs it by gridding and by conjugate gradients, and prints how far each image is from the truth.
+/* A full reconstruction through the C API. It simulates a scan of a head phantom on a radial trajectory with eight
+ * coils, reconstructs it by gridding and by conjugate gradients, and prints the error of each image.
  *
  *     cc recon.c $(pkg-config --cflags --libs recon) -o recon && ./recon
  */
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Prints a message when a call fails, and jumps to `done`, where everything made so far is freed. */
+/* Prints the message of a failed call, and jumps to `done`, where everything allocated so far is freed. */
 #define CHECK(call)                                                                                     \
     do {                                                                                                \
         recon_status status_ = (call);                                                                  \
@@ -26,7 +26,7 @@ static int print_progress(const recon_progress *progress, void *user_data) {
         printf("  iteration %2llu of %llu: residual %.2e\n", (unsigned long long)progress->iteration,
                (unsigned long long)progress->iterations, progress->residual);
     }
-    return 0; /* anything else cancels */
+    return 0; /* any other value cancels */
 }
 
 int main(void) {

@@ -1,4 +1,4 @@
-// A full reconstruction from C++, in double precision: the Shepp-Logan head phantom on a radial trajectory with eight
+// A full reconstruction in C++ in double precision: the Shepp-Logan head phantom on a radial trajectory with eight
 // coils, by gridding and by conjugate gradients.
 //
 //     c++ -std=c++11 recon.cpp $(pkg-config --cflags --libs recon) -o recon && ./recon
@@ -54,7 +54,7 @@ int print_progress(const recon_progress *progress, void *calls) {
     if (progress->iteration % 5 == 0) {
         std::printf("  iteration %2d: residual %.2e\n", static_cast<int>(progress->iteration), progress->residual);
     }
-    return 0;  // anything else cancels
+    return 0;  // any other value cancels
 }
 
 void run() {
@@ -63,7 +63,7 @@ void run() {
 
     std::vector<double> k(2 * samples), kx(samples), ky(samples);
     check(recon_trajectory_radial2d(RECON_F64, spokes, readout, RECON_SPOKES_GOLDEN_ANGLE, kx.data(), ky.data()));
-    // The coordinates of one sample lie next to each other, as many scanners deliver them.
+    // The coordinates of one sample are adjacent in memory, as in data of many scanners.
     for (std::size_t m = 0; m < samples; ++m) {
         k[2 * m] = kx[m];
         k[2 * m + 1] = ky[m];

@@ -1,7 +1,7 @@
 //! The rule for numbers that leave the library: no result that is not finite comes with success.
 //!
 //! Functions compute into arrays of their own, check these with [`check_results`], and then write the caller's arrays.
-//! The C API writes through `Results` of src/ffi/arrays.rs, which checks every number again that Rust did not check.
+//! The C API writes through `ResultArray` of src/ffi/arrays.rs, which checks every number again that Rust did not check.
 
 use crate::base::error::{bail, Result};
 use crate::base::real::{Real, ResultNumber};

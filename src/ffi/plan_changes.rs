@@ -92,6 +92,7 @@ pub unsafe extern "C" fn recon_plan_info(
 /// - geometry->weights: NULL is an error if the plan has weights, since these belong to the old samples;
 ///   recon_plan_set_weights removes them.
 /// - geometry->coil_maps: NULL keeps the plan's coil maps.
+/// - geometry->field_map, decay_map, times: required again if the plan has maps. The values may be new.
 ///
 /// Results that depend on the old trajectory are discarded: Q, even if it was loaded, and the weights that recon_grid
 /// computed. recon_plan_info and recon_plan_warning describe the new trajectory.
