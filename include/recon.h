@@ -30,7 +30,7 @@
 //     recon_cg(plan, kspace, image, NULL, NULL);            // 12 iterations of conjugate gradients
 //     recon_plan_destroy(plan);
 //
-// The model, for coil c, voxels r (integer coordinates, with the origin at index floor(n/2) of each axis) and samples m:
+// The model, for coil c, voxels r (integer coordinates, origin at index floor(n/2) of each axis) and samples m:
 //
 //     s_c(m) = sum_r phi(k_m) S_c(r) x(r) exp(-i 2 pi k_m.r)                                                   (E x)
 //
@@ -38,9 +38,10 @@
 // diagonal matrix of density weights, ^H the conjugate transpose.
 //
 // Arrays. The first index runs fastest: in "[nx, ny]", elements along x are adjacent. In 2D read [nx, ny] for
-// [nx, ny, nz]. "real" and "complex" have the precision of the plan or geometry. A complex number is interleaved (re, im)
-// and counts as one element. Lengths are not passed; they follow from the geometry. The caller owns all arrays. They must
-// be aligned for their precision, must not overlap an output, and are not used after the call returns.
+// [nx, ny, nz]. "real" and "complex" have the precision of the plan or geometry. A complex number is interleaved
+// (re, im) and counts as one element. Lengths are not passed; they follow from the geometry. The caller owns all
+// arrays. They must be aligned for their precision, must not overlap an output, and are not used after the call
+// returns.
 //
 // Errors. Every function that can fail returns a recon_status, and recon_last_error_message() gives the details. If a
 // call fails, its outputs are unchanged. In addition to the errors that a function lists, it can return:
@@ -53,8 +54,8 @@
 //
 // Threads. Different plans, and one plan, may be used from several threads at once. Threads of the library start with
 // the first plan, not when the library is loaded, and end with the plan. After fork(), create new plans. The library
-// installs no signal handler, prints nothing, and restores the floating-point mode. While it computes, also in callbacks,
-// the mode is the standard one.
+// installs no signal handler, prints nothing, and restores the floating-point mode. While it computes, also in
+// callbacks, the mode is the standard one.
 
 
 #ifndef RECON_H
