@@ -1,5 +1,5 @@
-//! The library is a guest: after its calls the process is as it was. This program has one test only, because threads
-//! and the log callback belong to the whole process.
+//! The library leaves the host process unchanged: threads, floating-point mode and log. This program has one test only,
+//! because threads and the log callback belong to the whole process.
 
 use recon::ffi::recon_status::*;
 use recon::ffi::*;
@@ -10,14 +10,15 @@ use std::sync::Mutex;
 const N: usize = 16;
 const SAMPLES: usize = 12 * 24;
 
-struct Scene {
+/// A radial scan in single precision.
+struct RadialScan {
     k: [Vec<f32>; 2],
     kspace: Vec<f32>,
 }
 
-impl Scene {
+impl RadialScan {
     fn new() -> Self {
-        let mut s = Scene { k: [vec![0.0; SAMPLES], vec![0.0; SAMPLES]], kspace: vec![1.0; 2 * SAMPLES] };
+        let mut s = RadialScan { k: [vec![0.0; SAMPLES], vec![0.0; SAMPLES]], kspace: vec![1.0; 2 * SAMPLES] };
         let [x, y] = s.k.each_mut().map(|k| k.as_mut_ptr().cast());
         // SAFETY: arrays have the lengths documented.
         assert_eq!(unsafe { recon_trajectory_radial2d(0, 12, 24, 1, x, y) }, RECON_OK);
@@ -68,18 +69,19 @@ impl Scene {
     }
 }
 
+/// Returns the number of threads of the process.
 #[cfg(target_os = "linux")]
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// Waits until the process has so many: threads start while a plan is made, and Linux shows one for a moment after it
-/// has ended.
+/// Waits until the process has `expected` threads. Threads start while a plan is created, and Linux lists a thread for
+/// a moment after it has ended.
 #[cfg(target_os = "linux")]
 #[track_caller]
 fn wait_for_threads(expected: usize, when: &str) {
-    let patience = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while threads() != expected && std::time::Instant::now() < patience {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while threads() != expected && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert_eq!(threads(), expected, "{when}");
@@ -87,7 +89,8 @@ fn wait_for_threads(expected: usize, when: &str) {
 
 static LINES: Mutex<Vec<(u32, String, usize)>> = Mutex::new(Vec::new());
 
-unsafe extern "C" fn listen(level: u32, text: *const c_char, user_data: *mut c_void) {
+/// Records a line of the log.
+unsafe extern "C" fn record_line(level: u32, text: *const c_char, user_data: *mut c_void) {
     // SAFETY: the library gives a C string.
     let text = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
     // A callback that replaces itself is refused, without a deadlock.
@@ -96,50 +99,53 @@ unsafe extern "C" fn listen(level: u32, text: *const c_char, user_data: *mut c_v
     LINES.lock().unwrap().push((level, text, user_data as usize));
 }
 
+/// Returns the recorded lines and removes them.
 fn take_lines() -> Vec<(u32, String, usize)> {
     std::mem::take(&mut LINES.lock().unwrap())
 }
 
+/// Sets the log callback.
 fn set_log(callback: recon_log_callback, user_data: usize, level: recon_log_level) {
-    // SAFETY: `listen` may be called from any thread, with any number.
+    // SAFETY: `record_line` may be called from any thread, with any number.
     let status = unsafe { recon_set_log_callback(callback, user_data as *mut c_void, level as u32) };
     assert_eq!(status, RECON_OK);
 }
 
-fn log_goes_to_the_callback(s: &Scene) {
-    let make = || {
+/// Checks that the callback receives the log, and that it can be replaced and removed.
+fn check_log_callback(s: &RadialScan) {
+    let make_plan = || {
         let plan = s.plan(2);
         // SAFETY: the plan is alive, and destroyed once.
         unsafe { recon_plan_destroy(plan) };
     };
-    make();
+    make_plan();
     assert_eq!(take_lines(), []);
-    set_log(Some(listen), 7, recon_log_level::RECON_LOG_INFO);
-    make();
+    set_log(Some(record_line), 7, recon_log_level::RECON_LOG_INFO);
+    make_plan();
     let lines = take_lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
     let (level, text, user_data) = &lines[0];
     assert_eq!((*level, *user_data), (recon_log_level::RECON_LOG_INFO as u32, 7));
     assert!(text.starts_with("plan: nufft on cpu (2 threads"), "{text}");
-    // A callback for fewer lines, one that replaces it, and none.
-    set_log(Some(listen), 8, recon_log_level::RECON_LOG_WARNING);
-    make();
+    // A callback for fewer lines, a new callback, and no callback.
+    set_log(Some(record_line), 8, recon_log_level::RECON_LOG_WARNING);
+    make_plan();
     assert_eq!(take_lines(), []);
-    set_log(Some(listen), 9, recon_log_level::RECON_LOG_TRACE);
-    make();
+    set_log(Some(record_line), 9, recon_log_level::RECON_LOG_TRACE);
+    make_plan();
     assert_eq!(take_lines()[0].2, 9);
     set_log(None, 0, recon_log_level::RECON_LOG_INFO);
-    make();
+    make_plan();
     assert_eq!(take_lines(), []);
-    // From several threads at once, while plans are made.
+    // From several threads at once, while plans are created.
     std::thread::scope(|scope| {
         for i in 0..4 {
             scope.spawn(move || {
                 for j in 0..20 {
-                    let callback: recon_log_callback = if j % 2 == 0 { Some(listen) } else { None };
+                    let callback: recon_log_callback = if j % 2 == 0 { Some(record_line) } else { None };
                     set_log(callback, i, recon_log_level::RECON_LOG_INFO);
                     if j % 10 == 0 {
-                        make();
+                        make_plan();
                     }
                 }
             });
@@ -163,49 +169,48 @@ mod float_mode {
     }
 }
 
-/// Runs a call under several floating-point modes. After the call the mode is as before, and results are the same in
-/// all.
+/// Checks that a call restores the floating-point mode, and that its results do not depend on the mode.
 #[cfg(target_arch = "x86_64")]
-fn float_mode_comes_back<R: PartialEq>(name: &str, call: impl Fn() -> R) {
+fn check_float_mode<R: PartialEq>(name: &str, call: impl Fn() -> R) {
     let standard = float_mode::read();
-    let wanted = call();
-    // Flush to zero with denormals as zero. Rounding up. Rounding towards zero, with all flags raised.
+    let expected = call();
+    // Modes: flush to zero with denormals as zero; rounding up; rounding towards zero with all flags raised.
     for mode in [0x9fc0, 0x5f80, 0x7fbf] {
         float_mode::set(mode);
         let result = call();
         let after = float_mode::read();
         float_mode::set(standard);
         assert_eq!(after, mode, "{name} changed the floating-point mode");
-        assert!(result == wanted, "{name} depends on the floating-point mode {mode:#x}");
+        assert!(result == expected, "{name} depends on the floating-point mode {mode:#x}");
     }
 }
 
 #[test]
-fn the_process_is_as_it_was() {
-    let s = Scene::new();
+fn the_process_is_unchanged() {
+    let s = RadialScan::new();
 
     #[cfg(target_os = "linux")]
     {
-        let before = threads();
+        let initial = threads();
         let (a, b) = (s.plan(3), s.plan(2));
-        // Plans share their threads, of which one is the calling thread.
-        wait_for_threads(before + 2, "two plans");
+        // Plans share their threads. One of them is the calling thread.
+        wait_for_threads(initial + 2, "two plans");
         s.use_plan(a);
         s.use_plan(b);
         // SAFETY: the plan is alive, and destroyed once.
         unsafe { recon_plan_destroy(a) };
-        wait_for_threads(before + 1, "the plan of two threads is left");
+        wait_for_threads(initial + 1, "the plan of two threads is left");
         // SAFETY: the plan is alive, and destroyed once.
         unsafe { recon_plan_destroy(b) };
-        wait_for_threads(before, "threads outlive the last plan");
+        wait_for_threads(initial, "threads outlive the last plan");
     }
 
-    log_goes_to_the_callback(&s);
+    check_log_callback(&s);
 
     #[cfg(target_arch = "x86_64")]
     {
         for threads in [1, 2] {
-            float_mode_comes_back("a reconstruction", || {
+            check_float_mode("a reconstruction", || {
                 let plan = s.plan(threads);
                 let image = s.use_plan(plan);
                 // SAFETY: the plan is alive, and destroyed once.
@@ -213,12 +218,12 @@ fn the_process_is_as_it_was() {
                 image
             });
         }
-        float_mode_comes_back("simulation", || {
-            let s = Scene::new();
+        check_float_mode("simulation", || {
+            let s = RadialScan::new();
             (s.k, s.kspace)
         });
-        // A call that fails.
-        // SAFETY: refused for the null pointer.
-        float_mode_comes_back("an error", || unsafe { recon_fhd(null(), null(), null_mut()) });
+        // A failing call.
+        // SAFETY: null pointers are refused.
+        check_float_mode("an error", || unsafe { recon_fhd(null(), null(), null_mut()) });
     }
 }

@@ -1,7 +1,7 @@
 //! The rule for results: a call that succeeds returns finite numbers only.
 //!
 //! Functions compute into their own arrays, check these with [`check_results`], and then write the caller's arrays. The
-//! C API writes through `Results` of src/ffi/arrays.rs, which checks every number that Rust has not checked.
+//! C API writes through `ResultArray` of src/ffi/arrays.rs, which checks every number that Rust has not checked.
 
 use crate::base::error::{bail, Result};
 use crate::base::real::{Real, ResultNumber};

@@ -1,4 +1,4 @@
-//! Checks on the caller's pointers. Every pointer of the C API goes through this file before it is used.
+//! Checks of the caller's pointers. Every pointer of the C API is checked here before it is used.
 
 use crate::backend::{Sink, Source};
 use crate::base::error::{bail, Result};
@@ -6,31 +6,32 @@ use crate::base::real::ResultNumber;
 use crate::base::results::check_results;
 use std::ops::Range;
 
-/// No array is larger: the address space of a process on today's 64-bit machines.
-const MOST_BYTES: u128 = 1 << 47;
+/// Maximum size of an array: the address space of a process on present 64-bit machines.
+const MAX_BYTES: u128 = 1 << 47;
 
-/// The arrays of one call: none null, none misaligned, and no output overlaps anything else.
+/// The arrays of one call, for checks: they are not null and aligned, and no output overlaps another array.
 #[derive(Default)]
-pub(super) struct Arrays {
-    seen: Vec<(&'static str, Range<usize>, bool)>,
+pub(super) struct CallArrays {
+    /// Name and address range of each array, and whether it is an output.
+    registered: Vec<(&'static str, Range<usize>, bool)>,
 }
 
-impl Arrays {
-    /// An array of `len` elements that is read.
+impl CallArrays {
+    /// Returns an input array of `len` elements.
     ///
     /// # Safety
-    /// `pointer` is null, misaligned, or points to as many elements that nobody writes during 'a.
+    /// `pointer` is null, misaligned, or points to `len` elements that are not written during 'a.
     pub unsafe fn input<'a, E>(&mut self, name: &'static str, pointer: *const E, len: usize) -> Result<&'a [E]> {
         self.register(name, pointer, len, false)?;
-        // SAFETY: not null, aligned, within the address space, by the caller's promise readable, and apart from
+        // SAFETY: not null, aligned, within the address space, by the caller's promise readable, and separate from
         // outputs.
         Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
     }
 
-    /// An array that may be left out.
+    /// Returns an input array, or `None` for a null pointer.
     ///
     /// # Safety
-    /// As for [`Arrays::input`].
+    /// As for [`CallArrays::input`].
     pub unsafe fn optional<'a, E>(
         &mut self,
         name: &'static str,
@@ -44,21 +45,21 @@ impl Arrays {
         unsafe { self.input(name, pointer, len) }.map(Some)
     }
 
-    /// An array of `len` elements that is written.
+    /// Returns an output array of `len` elements.
     ///
     /// # Safety
-    /// `pointer` is null, misaligned, or points to as many elements that nobody else touches during 'a.
+    /// `pointer` is null, misaligned, or points to `len` elements that are not accessed otherwise during 'a.
     pub unsafe fn output<'a, E>(&mut self, name: &'static str, pointer: *mut E, len: usize) -> Result<&'a mut [E]> {
         self.register(name, pointer, len, true)?;
-        // SAFETY: not null, aligned, within the address space, by the caller's promise writable, and apart from all
-        // else.
+        // SAFETY: not null, aligned, within the address space, by the caller's promise writable, and separate from all
+        // other arrays.
         Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
     }
 
-    /// An array that is written, or left out.
+    /// Returns an output array, or `None` for a null pointer.
     ///
     /// # Safety
-    /// As for [`Arrays::output`], unless the pointer is null.
+    /// As for [`CallArrays::output`], unless the pointer is null.
     pub unsafe fn optional_output<'a, E>(
         &mut self,
         name: &'static str,
@@ -72,30 +73,30 @@ impl Arrays {
         Ok(Some(unsafe { self.output(name, pointer, len) }?))
     }
 
-    /// An array of `len` numbers that is written through [`Results`].
+    /// Returns an output array of `len` numbers that is written as [`ResultArray`].
     ///
     /// # Safety
-    /// As for [`Arrays::output`].
+    /// As for [`CallArrays::output`].
     pub unsafe fn results<'a, N: ResultNumber>(
         &mut self,
         name: &'static str,
         pointer: *mut N,
         len: usize,
-    ) -> Result<Results<'a, N>> {
+    ) -> Result<ResultArray<'a, N>> {
         // SAFETY: the caller's promise is the same.
-        Ok(Results { name, to: unsafe { self.output(name, pointer, len) }? })
+        Ok(ResultArray { name, to: unsafe { self.output(name, pointer, len) }? })
     }
 
-    /// As [`Arrays::results`], or `None` for a null pointer.
+    /// Returns an output array as [`CallArrays::results`] does, or `None` for a null pointer.
     ///
     /// # Safety
-    /// As for [`Arrays::output`], unless the pointer is null.
+    /// As for [`CallArrays::output`], unless the pointer is null.
     pub unsafe fn optional_results<'a, N: ResultNumber>(
         &mut self,
         name: &'static str,
         pointer: *mut N,
         len: usize,
-    ) -> Result<Option<Results<'a, N>>> {
+    ) -> Result<Option<ResultArray<'a, N>>> {
         if pointer.is_null() {
             return Ok(None);
         }
@@ -103,10 +104,10 @@ impl Arrays {
         Ok(Some(unsafe { self.results(name, pointer, len) }?))
     }
 
-    /// An array that is read, in the host's memory or, where `on_device`, in the GPU's.
+    /// Returns an input array in the host's memory or, if `on_device` is set, in the GPU's.
     ///
     /// # Safety
-    /// As for [`Arrays::input`], in that memory.
+    /// As for [`CallArrays::input`], in that memory.
     pub unsafe fn source<'a, E>(
         &mut self,
         name: &'static str,
@@ -119,14 +120,14 @@ impl Arrays {
             return unsafe { self.input(name, pointer, len) }.map(Source::Host);
         }
         self.register(name, pointer, len, false)?;
-        // SAFETY: not null, aligned, by the caller's promise readable on the GPU, and apart from outputs.
+        // SAFETY: not null, aligned, by the caller's promise readable on the GPU, and separate from outputs.
         Ok(unsafe { Source::device(pointer, len) })
     }
 
-    /// An array that is written, checked as one that is read.
+    /// Returns an output array in the host's memory or, if `on_device` is set, in the GPU's.
     ///
     /// # Safety
-    /// As for [`Arrays::output`], in that memory.
+    /// As for [`CallArrays::output`], in that memory.
     pub unsafe fn sink<'a, E>(
         &mut self,
         name: &'static str,
@@ -139,54 +140,54 @@ impl Arrays {
             return unsafe { self.output(name, pointer, len) }.map(Sink::Host);
         }
         self.register(name, pointer, len, true)?;
-        // SAFETY: not null, aligned, by the caller's promise writable on the GPU, and apart from all else.
+        // SAFETY: not null, aligned, by the caller's promise writable on the GPU, and separate from all other arrays.
         Ok(unsafe { Sink::device(pointer, len) })
     }
 
-    /// Checks a pointer to `len` elements, and remembers where they are.
+    /// Checks a pointer to `len` elements, and registers their address range.
     pub fn register<E>(&mut self, name: &'static str, pointer: *const E, len: usize, output: bool) -> Result<()> {
         check_pointer(name, pointer)?;
         let (start, bytes) = (pointer as usize, len as u128 * size_of::<E>() as u128);
-        if bytes > MOST_BYTES || start.checked_add(bytes as usize).is_none() {
+        if bytes > MAX_BYTES || start.checked_add(bytes as usize).is_none() {
             bail!(SizeOverflow, "{name} has {len} elements, {bytes} bytes: more than a process can address");
         }
         let range = start..start + bytes as usize;
-        for (other, taken, other_output) in &self.seen {
+        for (other, taken, other_output) in &self.registered {
             let overlap = range.start < taken.end && taken.start < range.end;
             if overlap && (output || *other_output) {
                 bail!(InvalidArgument, "{name} and {other} overlap in memory: give separate arrays");
             }
         }
-        self.seen.push((name, range, output));
+        self.registered.push((name, range, output));
         Ok(())
     }
 }
 
-/// An output array of numbers. It is written as a whole, and only with numbers that are finite.
-pub(super) struct Results<'a, N> {
+/// An output array of numbers. It is written as a whole, and only with finite numbers.
+pub(super) struct ResultArray<'a, N> {
     name: &'static str,
     to: &'a mut [N],
 }
 
-impl<'a, N: ResultNumber> Results<'a, N> {
-    /// Number of elements.
+impl<'a, N: ResultNumber> ResultArray<'a, N> {
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.to.len()
     }
 
-    /// The numbers that an input and output array holds before the call.
-    pub fn before(&self) -> &[N] {
+    /// Returns the numbers in an input and output array before the call.
+    pub fn inputs(&self) -> &[N] {
         self.to
     }
 
-    /// Checks the results of a call that has several arrays, before any of them is written. Results that are
-    /// shorter than the array are for its beginning.
+    /// Checks the results of a call with several arrays, before any of them is written. Results that are shorter than
+    /// the array are for its first elements.
     ///
     /// # Errors
     /// `NotFinite` with the array's name and the index.
-    pub fn accept<'b>(self, results: &'b [N]) -> Result<Accepted<'a, 'b, N>> {
+    pub fn check<'b>(self, results: &'b [N]) -> Result<CheckedResults<'a, 'b, N>> {
         check_results(self.name, results)?;
-        Ok(Accepted { to: &mut self.to[..results.len()], from: results })
+        Ok(CheckedResults { to: &mut self.to[..results.len()], from: results })
     }
 
     /// Checks and writes results.
@@ -194,26 +195,26 @@ impl<'a, N: ResultNumber> Results<'a, N> {
     /// # Errors
     /// `NotFinite` with the array's name and the index.
     pub fn deliver(self, results: &[N]) -> Result<()> {
-        self.accept(results)?.write();
+        self.check(results)?.write();
         Ok(())
     }
 }
 
-/// Results that are finite, and their array.
+/// Finite results, and the array that will receive them.
 #[must_use]
-pub(super) struct Accepted<'a, 'b, N> {
+pub(super) struct CheckedResults<'a, 'b, N> {
     to: &'a mut [N],
     from: &'b [N],
 }
 
-impl<N: Copy> Accepted<'_, '_, N> {
+impl<N: Copy> CheckedResults<'_, '_, N> {
     /// Writes the array.
     pub fn write(self) {
         self.to.copy_from_slice(self.from);
     }
 }
 
-/// Refuses null, and addresses that no element of this type can have.
+/// Refuses null pointers and misaligned pointers.
 pub(super) fn check_pointer<E>(name: &str, pointer: *const E) -> Result<()> {
     if pointer.is_null() {
         bail!(NullPointer, "{name} is a null pointer: give the address of an array or structure");
@@ -221,14 +222,17 @@ pub(super) fn check_pointer<E>(name: &str, pointer: *const E) -> Result<()> {
     if !pointer.is_aligned() {
         bail!(
             InvalidArgument,
-            "{name} is at {pointer:p}, which is not a multiple of {}: is the precision that of the arrays?",
+            "{name} is at {pointer:p}, which is not a multiple of {}: check that precision matches the arrays",
             align_of::<E>()
         );
     }
     Ok(())
 }
 
-/// A size from C as one of Rust.
+/// Converts a size from C.
+///
+/// # Errors
+/// `SizeOverflow` if it exceeds the address space.
 pub(super) fn size(name: &str, value: u64) -> Result<usize> {
     match usize::try_from(value) {
         Ok(size) => Ok(size),
@@ -245,13 +249,13 @@ mod tests {
     fn pointers_are_checked() {
         let x = [1.0f64; 8];
         let mut y = [0.0f64; 8];
-        // SAFETY: lengths are those of the arrays, or refused before anything is read.
+        // SAFETY: lengths are those of the arrays, or are refused before anything is read.
         unsafe {
-            let mut a = Arrays::default();
+            let mut a = CallArrays::default();
             assert_eq!(a.input("x", x.as_ptr(), 8).unwrap(), &x);
             assert_eq!(a.input("x again", x[2..].as_ptr(), 4).unwrap(), &x[2..6]);
             a.output("y", y.as_mut_ptr(), 4).unwrap()[3] = 2.0;
-            // Neighbours do not overlap.
+            // Adjacent arrays do not overlap.
             a.output("the rest of y", y[4..].as_mut_ptr(), 4).unwrap()[0] = 3.0;
             let e = a.input("part of y", y[3..].as_ptr(), 2).unwrap_err();
             assert!(e.kind() == InvalidArgument && e.message().contains("part of y and y overlap"), "{e}");

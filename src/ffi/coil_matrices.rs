@@ -1,28 +1,30 @@
-//! Coils before a reconstruction: the covariance of their noise, whitening and compression, and virtual coils.
+//! Preparation of coils: covariance of their noise, whitening, compression, and virtual coils.
 
-use super::arrays::{size, Arrays, Results};
+use super::arrays::{size, CallArrays, ResultArray};
 use super::enumerations::{choice, Precision};
-use super::scan::with_precision;
+use super::inputs::with_precision;
 use super::status::{call, recon_status};
 use crate::base::error::{bail, checked_product, try_collect, Result};
 use crate::{CoilEnergy, CoilMatrix, Complex, Keep, NoiseCovariance, NoiseSampling};
 use std::ffi::c_void;
 
-/// The covariance of coils' noise, from samples without signal: the mean of n_a conj(n_b), in the samples of the scan.
+/// Computes the covariance of the coils' noise from samples without signal: the mean of n_a conj(n_b), for the sampling
+/// of the scan.
 ///
-/// precision: a recon_precision, of noise.
-/// noise: complex [samples, coils], read. 400 samples a coil give an error of about 10 %; with fewer the log has a
-/// warning.
-/// noise_dwell, dwell: the time from one sample of noise to the next, and that of the scan, in the same unit
-/// (sample_time_us of ISMRMRD): noise sampled slower has less variance than the scan's. 0 and 0: they are equal.
-/// receiver_bandwidth: the receiver's noise bandwidth over its sampling bandwidth, in (0, 1]
-/// (relativeReceiverNoiseBandwidth of ISMRMRD); 0 for 1.
-/// covariance: complex double [coils, coils], a running fastest, written.
+/// - precision: a recon_precision, of noise.
+/// - noise: complex [samples, coils], read. 400 samples per coil give an error of about 10 %. With fewer samples,
+///   recon_last_warning returns RECON_WARNING_NOISE.
+/// - noise_dwell, dwell: time between samples of the noise and of the scan, in the same unit (sample_time_us of
+///   ISMRMRD). Noise that is sampled more slowly has less variance than in the scan. 0 and 0: they are equal.
+/// - receiver_bandwidth: noise bandwidth of the receiver divided by its sampling bandwidth, in (0, 1]
+///   (relativeReceiverNoiseBandwidth of ISMRMRD); 0 for 1.
+/// - covariance: complex double [coils, coils], a running fastest, written.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for fewer samples than
-/// coils; RECON_NOT_FINITE with the index, also for variances that overflow; RECON_INVALID_ARGUMENT for times and
-/// bandwidths that make no sense, or whose ratio overflows;
-/// RECON_OUT_OF_HOST_MEMORY.
+/// Errors:
+/// - RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW, RECON_OUT_OF_HOST_MEMORY.
+/// - RECON_INVALID_SIZE for fewer samples than coils.
+/// - RECON_NOT_FINITE with the index, also for variances that overflow.
+/// - RECON_INVALID_ARGUMENT for implausible times and bandwidths, or if their ratio overflows.
 #[no_mangle]
 pub unsafe extern "C" fn recon_noise_covariance(
     precision: u32,
@@ -34,7 +36,7 @@ pub unsafe extern "C" fn recon_noise_covariance(
     receiver_bandwidth: f64,
     covariance: *mut c_void,
 ) -> recon_status {
-    // SAFETY: the caller's arrays, as long as its numbers say.
+    // SAFETY: the arrays are the caller's, with the documented lengths.
     call(|| unsafe {
         let [samples, coils] = [size("samples", samples)?, size("coils", coils)?];
         let sampling = match (noise_dwell, dwell) {
@@ -45,7 +47,7 @@ pub unsafe extern "C" fn recon_noise_covariance(
             0.0 => sampling,
             receiver_bandwidth => NoiseSampling { receiver_bandwidth, ..sampling },
         };
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let covariance = coil_matrix_output(&mut arrays, "covariance", covariance, coils, coils)?;
         let len = checked_product(&[samples, coils], "the noise")?;
         with_precision!(choice("precision", precision)?, T => {
@@ -56,35 +58,38 @@ pub unsafe extern "C" fn recon_noise_covariance(
     })
 }
 
+/// Returns the caller's matrix as an output array.
+///
 /// # Safety
-/// The pointer leads to as many entries.
+/// The pointer leads to `rows` times `coils` entries.
 unsafe fn coil_matrix_output<'a>(
-    arrays: &mut Arrays,
+    arrays: &mut CallArrays,
     name: &'static str,
     matrix: *mut c_void,
     rows: usize,
     coils: usize,
-) -> Result<Results<'a, Complex<f64>>> {
+) -> Result<ResultArray<'a, Complex<f64>>> {
     // SAFETY: the caller's promise.
     unsafe { arrays.results(name, matrix.cast(), checked_product(&[rows, coils], name)?) }
 }
 
-/// The matrix M that whitens noise: M covariance M^H = 1, so that the noise of all virtual coils is independent and of
-/// variance 1 (the mean of |n|^2). It is the inverse of the covariance's Cholesky factor. Data, and the coil maps if
-/// they were not estimated from whitened data, are mapped by recon_virtual_coils.
+/// Computes the matrix M that whitens noise: M covariance M^H = 1. The noise of all virtual coils is then independent,
+/// with variance 1 (the mean of |n|^2). M is the inverse of the covariance's Cholesky factor. recon_virtual_coils
+/// applies it to data, and to coil maps that were not estimated from whitened data.
 ///
-/// covariance: complex double [coils, coils], of recon_noise_covariance or known, read.
-/// matrix: complex double [coils, coils], the virtual coil running fastest, written.
+/// - covariance: complex double [coils, coils], from recon_noise_covariance or known, read.
+/// - matrix: complex double [coils, coils], the virtual coil running fastest, written.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_SIZE_OVERFLOW, RECON_INVALID_SIZE; RECON_NOT_FINITE with the index;
-/// RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for one that is singular, with the coil;
-/// RECON_OUT_OF_HOST_MEMORY.
+/// Errors:
+/// - RECON_NULL_POINTER, RECON_SIZE_OVERFLOW, RECON_INVALID_SIZE, RECON_OUT_OF_HOST_MEMORY.
+/// - RECON_NOT_FINITE, with the index.
+/// - RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for a singular matrix, with the coil.
 #[no_mangle]
 pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, matrix: *mut c_void) -> recon_status {
-    // SAFETY: the caller's arrays, as long as its numbers say.
+    // SAFETY: the arrays are the caller's, with the documented lengths.
     call(|| unsafe {
         let coils = size("coils", coils)?;
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let entries = checked_product(&[coils, coils], "the noise covariance")?;
         let covariance = arrays.input::<Complex<f64>>("covariance", covariance.cast(), entries)?;
         let matrix = coil_matrix_output(&mut arrays, "matrix", matrix, coils, coils)?;
@@ -93,24 +98,28 @@ pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, 
     })
 }
 
-/// The matrix that makes fewer virtual coils, which hold most of the data's energy: their principal components, the
-/// strongest first (Buehrer et al. 2007). Whiten data before. Where they hold less than 95 % the log has a warning.
-/// Data, and the coil maps if they were not estimated from the virtual coils' data, are mapped by recon_virtual_coils.
+/// Computes the matrix of coil compression. Its virtual coils are the principal components that contain most of the
+/// data's energy, the strongest first (Buehrer et al. 2007). Whiten the data first. If the virtual coils contain less
+/// than 95 % of the energy, recon_last_warning returns RECON_WARNING_COMPRESSION. recon_virtual_coils applies the
+/// matrix to data, and to coil maps that were not estimated from data of the virtual coils.
 ///
-/// precision: a recon_precision, of data.
-/// data: complex [samples, coils, frames], read.
-/// keep: how many virtual coils; 0: the fewest that hold the part `energy` of the energy, in (0, 1].
-/// energy: 0 where keep is given.
-/// matrix: complex double [kept, coils], the virtual coil running fastest, written; with room for [coils, coils] where
-/// keep is 0. What is behind kept times coils entries stays as it was.
-/// kept: receives the number of virtual coils.
-/// energies: double [coils], written: the part of the energy that each virtual coil has, also those that are not kept.
-/// Or NULL.
+/// - precision: a recon_precision, of data.
+/// - data: complex [samples, coils, frames], read.
+/// - keep: number of virtual coils. 0: the smallest number that contains the fraction `energy` of the energy, in (0,
+///   1].
+/// - energy: 0 if keep is given.
+/// - matrix: complex double [kept, coils], the virtual coil running fastest, written. If keep is 0, the array must have
+///   room for [coils, coils]; elements after the first kept times coils are unchanged.
+/// - kept: number of virtual coils, written.
+/// - energies: double [coils], written: fraction of the energy in each virtual coil, also in those that are not kept.
+///   Or NULL.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE for no coils or samples,
-/// and for more virtual coils than coils; RECON_NOT_FINITE with the index, also for an energy that overflows;
-/// RECON_INVALID_ARGUMENT for both or none of keep and energy, for an energy outside (0, 1], and if all data are 0;
-/// RECON_OUT_OF_HOST_MEMORY.
+/// Errors:
+/// - RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW, RECON_OUT_OF_HOST_MEMORY.
+/// - RECON_INVALID_SIZE without coils or samples, and for more virtual coils than coils.
+/// - RECON_NOT_FINITE with the index, also for an energy that overflows.
+/// - RECON_INVALID_ARGUMENT unless exactly one of keep and energy is given, for an energy outside (0, 1], and if all
+///   data are 0.
 #[no_mangle]
 pub unsafe extern "C" fn recon_compression(
     precision: u32,
@@ -124,11 +133,14 @@ pub unsafe extern "C" fn recon_compression(
     kept: *mut u64,
     energies: *mut f64,
 ) -> recon_status {
-    // SAFETY: the caller's arrays, as long as its numbers say.
+    // SAFETY: the arrays are the caller's, with the documented lengths.
     call(|| unsafe {
         let [samples, coils, frames] = [size("samples", samples)?, size("coils", coils)?, size("frames", frames)?];
         let keep = match (size("keep", keep)?, energy) {
-            (0, 0.0) => bail!(InvalidArgument, "keep and energy are 0: say how many virtual coils, or how much energy"),
+            (0, 0.0) => bail!(
+                InvalidArgument,
+                "keep and energy are 0: give the number of virtual coils, or the fraction of the energy"
+            ),
             (0, energy) => Keep::Energy(energy),
             (keep, 0.0) => Keep::Coils(keep),
             (keep, energy) => {
@@ -139,37 +151,40 @@ pub unsafe extern "C" fn recon_compression(
             Keep::Coils(rows) => rows,
             Keep::Energy(_) => coils,
         };
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let matrix = coil_matrix_output(&mut arrays, "matrix", matrix, rows, coils)?;
         let kept = arrays.output("kept", kept, 1)?;
         let energies = arrays.optional_results("energies", energies, coils)?;
         let len = checked_product(&[samples, coils, frames], "the data")?;
-        let made = with_precision!(choice("precision", precision)?, T => {
+        let compression = with_precision!(choice("precision", precision)?, T => {
             let data = arrays.input::<Complex<T>>("data", data.cast(), len)?;
             let mut energy = CoilEnergy::new(coils)?;
             energy.add(samples, data)?;
             energy.compression(keep)?
         });
-        let matrix = matrix.accept(made.matrix.entries())?;
+        let matrix = matrix.check(compression.matrix.entries())?;
         if let Some(energies) = energies {
-            energies.deliver(&made.energies)?;
+            energies.deliver(&compression.energies)?;
         }
         matrix.write();
-        kept[0] = made.matrix.virtual_coils() as u64;
+        kept[0] = compression.matrix.virtual_coils() as u64;
         Ok(())
     })
 }
 
-/// The virtual coils that a matrix makes of coils: y_v = sum_c M(v, c) x_c, for k-space, coil images and maps alike
-/// (then "samples" are voxels).
+/// Computes virtual coils from coils by a matrix: y_v = sum_c M(v, c) x_c. It applies to k-space, coil images and coil
+/// maps alike (for the latter two, "samples" are voxels).
 ///
-/// matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.
-/// precision: a recon_precision, of from and to.
-/// from: complex [samples, coils, frames], read. to: complex [samples, virtual_coils, frames], written.
+/// - matrix: complex double [virtual_coils, coils], the virtual coil running fastest, read.
+/// - precision: a recon_precision, of from and to.
+/// - from: complex [samples, coils, frames], read.
+/// - to: complex [samples, virtual_coils, frames], written.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE and RECON_SIZE_MISMATCH for
-/// sizes of 0; RECON_INVALID_ARGUMENT when the arrays overlap; RECON_NOT_FINITE with the index;
-/// RECON_OUT_OF_HOST_MEMORY.
+/// Errors:
+/// - RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW, RECON_OUT_OF_HOST_MEMORY.
+/// - RECON_INVALID_SIZE and RECON_SIZE_MISMATCH for sizes of 0.
+/// - RECON_INVALID_ARGUMENT if the arrays overlap.
+/// - RECON_NOT_FINITE, with the index.
 #[no_mangle]
 pub unsafe extern "C" fn recon_virtual_coils(
     matrix: *const c_void,
@@ -181,11 +196,11 @@ pub unsafe extern "C" fn recon_virtual_coils(
     frames: u64,
     to: *mut c_void,
 ) -> recon_status {
-    // SAFETY: the caller's arrays, as long as its numbers say.
+    // SAFETY: the arrays are the caller's, with the documented lengths.
     call(|| unsafe {
         let [virtual_coils, coils] = [size("virtual_coils", virtual_coils)?, size("coils", coils)?];
         let [samples, frames] = [size("samples", samples)?, size("frames", frames)?];
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let entries = checked_product(&[virtual_coils, coils], "the coil matrix")?;
         let matrix = arrays.input::<Complex<f64>>("matrix", matrix.cast(), entries)?;
         let matrix = try_collect(entries, "the coil matrix", matrix.iter().copied())?;

@@ -1,7 +1,7 @@
-//! The enumerations of the C API, a table each: what there is to choose, its number and name in C, what it is in Rust,
-//! and the word by which MATLAB and other hosts name it.
+//! Tables of the enumerations of the C API. A row of a table is one value: its number and name in C, its value in Rust,
+//! and the word that MATLAB and other hosts use for it.
 //!
-//! A new value is a new row, and `make header`: the checks of numbers and MATLAB's words follow.
+//! To add a value, add a row and run `make header`. The checks of numbers and MATLAB's words follow from the table.
 
 use crate::base::acquisition::AcquisitionPurpose;
 use crate::base::error::{bail, Result};
@@ -17,37 +17,42 @@ use std::ffi::CStr;
 
 /// An enumeration of the C API.
 pub(super) trait Enumeration: Sized {
-    /// What there is to choose.
-    const TABLE: Table;
-    /// The number in the C API.
+    /// Values, with their numbers, names and words.
+    const TABLE: EnumTable;
+    /// Returns the number in the C API.
     fn number(self) -> u32;
-    /// The value of a number.
+    /// Returns the value of a number; `None` for an unknown number.
     fn of_number(number: u32) -> Option<Self>;
 }
 
-/// What is known of an enumeration.
-pub(super) struct Table {
-    /// The option that has it, as hosts name it.
+/// EnumTable of an enumeration.
+pub(super) struct EnumTable {
+    /// Name of the option in hosts such as MATLAB.
     option: &'static str,
-    rows: &'static [Row],
-    /// Its definition, which cbindgen makes the header from.
+    rows: &'static [EnumRow],
+    /// Definition in Rust, from which cbindgen generates the header.
     source: &'static str,
 }
 
-struct Row {
+/// One value of an enumeration.
+struct EnumRow {
     number: u32,
     name: &'static str,
-    /// With a zero at the end.
+    /// Word in hosts, with a zero at the end.
     word: &'static str,
 }
 
-impl Row {
+impl EnumRow {
+    /// Returns the word without the zero.
     fn word(&self) -> &str {
         self.word.trim_end_matches('\0')
     }
 }
 
-/// The value that the field `field` of a structure, or an argument, has in its enumeration.
+/// Returns the value for the number in field or argument `field`.
+///
+/// # Errors
+/// `UnknownValue` with the known numbers and names.
 pub(super) fn choice<E: Enumeration>(field: &str, value: u32) -> Result<E> {
     match E::of_number(value) {
         Some(choice) => Ok(choice),
@@ -58,7 +63,8 @@ pub(super) fn choice<E: Enumeration>(field: &str, value: u32) -> Result<E> {
     }
 }
 
-fn table(option: &str) -> Result<&'static Table> {
+/// Returns the table of an option.
+fn table(option: &str) -> Result<&'static EnumTable> {
     match ALL.iter().find(|table| table.option == option) {
         Some(table) => Ok(table),
         None => {
@@ -68,32 +74,34 @@ fn table(option: &str) -> Result<&'static Table> {
     }
 }
 
-/// The number of an option's value by its word.
+/// Returns the number of an option's value by its word.
+///
+/// # Errors
+/// `UnknownValue` with the known options or words.
 pub(super) fn number_of(option: &str, word: &str) -> Result<u32> {
     let table = table(option)?;
     match table.rows.iter().find(|row| row.word() == word) {
         Some(row) => Ok(row.number),
         None => {
-            let words: Vec<&str> = table.rows.iter().map(Row::word).collect();
+            let words: Vec<&str> = table.rows.iter().map(EnumRow::word).collect();
             bail!(UnknownValue, "{option} is '{word}': it must be '{}'", words.join("' or '"))
         }
     }
 }
 
-/// The word of an option's value; empty where there is none.
+/// Returns the word of an option's value; empty if the option or the number is unknown.
 pub(super) fn word_of(option: &str, number: u32) -> &'static CStr {
     let row = table(option).ok().and_then(|table| table.rows.iter().find(|row| row.number == number));
     row.map_or(c"", |row| CStr::from_bytes_with_nul(row.word.as_bytes()).expect("a zero at the end"))
 }
 
-/// The definitions of all enumerations, for the header.
-#[doc(hidden)]
-pub fn sources() -> String {
+/// Returns the definitions of all enumerations, for the header.
+pub(super) fn sources() -> String {
     let all: Vec<&str> = [super::status::SOURCE].into_iter().chain(ALL.iter().map(|table| table.source)).collect();
     all.join("\n")
 }
 
-/// An enumeration `for` a type of the Rust API, or `as` one that only the C API has.
+/// Defines an enumeration: `for` an existing type of the Rust API, or `as` a new type for the C API only.
 macro_rules! c_enum {
     ($(#[doc = $doc:literal])+ pub enum $c:ident $option:literal as $rust:ident {
         $($(#[doc = $about:literal])+ $name:ident = $number:literal is $value:ident, $word:literal;)+
@@ -118,9 +126,9 @@ macro_rules! c_enum {
             $($(#[doc = $about])+ $name = $number),+
         }
         impl Enumeration for $rust {
-            const TABLE: Table = Table {
+            const TABLE: EnumTable = EnumTable {
                 option: $option,
-                rows: &[$(Row { number: $number, name: stringify!($name), word: concat!($word, "\0") }),+],
+                rows: &[$(EnumRow { number: $number, name: stringify!($name), word: concat!($word, "\0") }),+],
                 source: stringify!(
                     $(#[doc = $doc])+
                     #[repr(C)]
@@ -165,7 +173,7 @@ c_enum! {
 }
 
 c_enum! {
-    /// How E and E^H are evaluated.
+    /// Method of evaluating E and E^H.
     pub enum recon_method "method" for Method {
         /// NUFFT for a grid of voxels, exact sums for a list.
         RECON_METHOD_AUTO = 0 is Auto, "auto";
@@ -177,9 +185,9 @@ c_enum! {
 }
 
 c_enum! {
-    /// How E^H W E is evaluated.
+    /// Method of evaluating E^H W E.
     pub enum recon_normal_operator "normal" for Normal {
-        /// Whichever the cost model finds faster, within the memory limit.
+        /// The method that is faster by the cost model, within the memory limit.
         RECON_NORMAL_AUTO = 0 is Auto, "auto";
         /// By convolution with Q, on the doubled grid.
         RECON_NORMAL_TOEPLITZ = 1 is Toeplitz, "toeplitz";
@@ -189,9 +197,9 @@ c_enum! {
 }
 
 c_enum! {
-    /// Where a plan computes.
+    /// Device on which a plan computes.
     pub enum recon_device "device" as DeviceKind {
-        /// The first GPU that can be used, else the CPU.
+        /// The first usable GPU; without one, the CPU.
         RECON_DEVICE_AUTO = 0 is Auto, "auto";
         /// The CPU.
         RECON_DEVICE_CPU = 1 is Cpu, "cpu";
@@ -201,14 +209,13 @@ c_enum! {
 }
 
 c_enum! {
-    /// The vector unit of the processor that a plan computes with. Levels differ in speed, and in how results are
-    /// rounded.
+    /// Vector unit of the processor that a plan uses. Levels differ in speed and in rounding.
     pub enum recon_simd "simd" for Simd {
-        /// What the environment variable RECON_SIMD names (baseline or sse, avx2, avx512); without it, or when it is
-        /// auto, the best that the processor has. On AMD's Zen 4 that is one of its own, avx512-256: gridding in
-        /// vectors of 256 bits, the rest in those of 512. Any other value of the option wins over the variable.
+        /// The level in the environment variable RECON_SIMD (baseline or sse, avx2, avx512). If the variable is not set
+        /// or is auto, the best level of the processor. On AMD's Zen 4 that is avx512-256: gridding with vectors of 256
+        /// bits, the rest with 512 bits. Any other value of the option takes precedence over the variable.
         RECON_SIMD_AUTO = 0 is Auto, "auto";
-        /// What every processor of its kind has: SSE2 on x86-64.
+        /// The level of every processor of the architecture: SSE2 on x86-64.
         RECON_SIMD_BASELINE = 1 is Baseline, "baseline";
         /// AVX2 with fused multiply-add.
         RECON_SIMD_AVX2 = 2 is Avx2, "avx2";
@@ -218,22 +225,22 @@ c_enum! {
 }
 
 c_enum! {
-    /// The family of gridding windows.
+    /// Family of gridding windows.
     pub enum recon_window "window" for Window {
-        /// With beta for the least worst error.
+        /// Kaiser-Bessel, with the beta that minimises the maximum error.
         RECON_WINDOW_KAISER_BESSEL = 0 is KaiserBessel, "kaiser-bessel";
-        /// A truncated Gaussian: about half the digits of Kaiser-Bessel.
+        /// A truncated Gaussian: about half as many correct digits as Kaiser-Bessel.
         RECON_WINDOW_GAUSSIAN = 1 is Gaussian, "gaussian";
-        /// Linear interpolation along each axis: an error of about 0.2 at best; give that as tolerance, or 0.
+        /// Linear interpolation along each axis, with an error of at least about 0.2: set tolerance to that, or to 0.
         RECON_WINDOW_BILINEAR = 2 is Bilinear, "bilinear";
-        /// The least worst error of all windows of its width: the default, and the best at every tolerance.
+        /// The smallest maximum error of all windows of its width. It is the default, and the best for every tolerance.
         RECON_WINDOW_MINIMAX = 3 is Minimax, "minimax";
     }
 }
 
 c_enum! {
-    /// The filter of recon_fbp: the ramp |k| times a window over |k|, a = pi |k| / k_max, k_max being the largest |k|
-    /// that is measured. The later in this list, the less noise and detail.
+    /// Filter of recon_fbp: the ramp |k| times a window of a = pi |k| / k_max, where k_max is the largest measured |k|.
+    /// Noise and detail decrease from the first filter to the last.
     pub enum recon_filter "filter" for Filter {
         /// The ramp alone.
         RECON_FILTER_RAM_LAK = 0 is RamLak, "ram-lak";
@@ -249,15 +256,15 @@ c_enum! {
 }
 
 c_enum! {
-    /// What is known of the image beforehand: the R of (E^H W E + lambda R^H R) x = E^H W d.
+    /// Prior of recon_cg: the R of (E^H W E + lambda R^H R) x = E^H W d.
     pub enum recon_prior "prior" as PriorKind {
         /// R = 1: the energy of the image.
         RECON_PRIOR_IDENTITY = 0 is Identity, "identity";
         /// Differences between neighbours along each axis.
         RECON_PRIOR_DIFFERENCES = 1 is Differences, "differences";
-        /// Differences, each multiplied by exp(-(d/s)^2), d being the difference of the same two voxels in a reference
-        /// image and s `edge` times the reference's largest magnitude: smooth within tissues, free across their
-        /// borders. R^H R then has the squares, exp(-2 (d/s)^2).
+        /// Differences, each multiplied by exp(-(d/s)^2): smooth within tissues, free across their borders. d is the
+        /// difference of the same two voxels in a reference image, and s is `edge` times the reference's largest
+        /// magnitude. R^H R contains the squares of the factors, exp(-2 (d/s)^2).
         RECON_PRIOR_ANATOMICAL = 2 is Anatomical, "anatomical";
         /// A sparse matrix given by the caller.
         RECON_PRIOR_MATRIX = 3 is Matrix, "matrix";
@@ -265,135 +272,137 @@ c_enum! {
 }
 
 c_enum! {
-    /// What the weight of a prior is relative to.
+    /// Unit of the weight lambda of a prior.
     pub enum recon_lambda_unit "lambda_unit" for LambdaUnit {
-        /// The mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2, times the
-        /// mean of sum_c |S_c|^2 with coil maps. One value then serves scans of any length and scale.
+        /// Relative to the mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2,
+        /// times the mean of sum_c |S_c|^2 with coil maps. One value is then suitable for scans of any length and
+        /// scale.
         RECON_LAMBDA_RELATIVE = 0 is Relative, "relative";
-        /// 1: lambda stands in (E^H W E + lambda R^H R) x = E^H W d as it is.
+        /// Absolute: lambda is used unchanged in (E^H W E + lambda R^H R) x = E^H W d.
         RECON_LAMBDA_ABSOLUTE = 1 is Absolute, "absolute";
     }
 }
 
 c_enum! {
-    /// Why a solution ended.
+    /// Reason why an iteration ended.
     pub enum recon_stop "stop" for Stop {
         /// All iterations were done.
         RECON_STOP_ITERATIONS = 0 is Iterations, "iterations";
         /// The residual fell to the tolerance.
         RECON_STOP_TOLERANCE = 1 is Tolerance, "tolerance";
-        /// The residual is zero, or no direction is left in which to improve: the solution is exact to rounding.
+        /// The residual is 0 or cannot be reduced further: the solution is exact to rounding.
         RECON_STOP_EXACT = 2 is Exact, "exact";
     }
 }
 
 c_enum! {
-    /// How density weights are computed. Percentages are errors of a gridded phantom on fully sampled trajectories
-    /// without noise, against the same resolution (examples/densities prints them for many trajectories).
+    /// Method of computing density weights. Percentages are errors of a gridded phantom on fully sampled trajectories
+    /// without noise, compared at the same resolution. examples/densities prints them for many trajectories.
     pub enum recon_density_method "density" as DensityKind {
-        /// The fixed point of w = w / (C w), C being a window that reaches two Nyquist distances (Pipe and Menon 1999):
-        /// any trajectory, 0.4 to 3 %.
+        /// The fixed point of w = w / (C w), where C is a window that extends over two Nyquist distances (Pipe and
+        /// Menon 1999). For any trajectory; 0.4 to 3 %.
         RECON_DENSITY_PIPE_MENON = 0 is PipeMenon, "pipe-menon";
         /// |k|^(ndim-1), for samples that lie evenly along lines through the centre or along spirals whose radius grows
-        /// evenly; in a stack of either along an axis, |k| in the plane times the thickness of the partition: 0 to 3 %.
-        /// Spokes in 2D count for the angle between their neighbours, as those of the golden angle are not spread
-        /// evenly. Others, where it would make 20 to 300 %, are RECON_INVALID_ARGUMENT. Samples must be in the order of
-        /// acquisition.
+        /// evenly. For a stack of either along an axis: |k| in the plane times the thickness of the partition. The
+        /// error is 0 to 3 %. Spokes in 2D are weighted by the angle between their neighbours, since golden-angle
+        /// spokes are not spread evenly. Samples must be in the order of acquisition. Other trajectories are
+        /// RECON_INVALID_ARGUMENT; their error would be 20 to 300 %.
         RECON_DENSITY_RAMP = 1 is Ramp, "ramp";
-        /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al. 1991): any
-        /// trajectory, in one step, 5 to 15 %.
+        /// The inverse density of samples under a window that extends over one Nyquist distance (Jackson et al. 1991).
+        /// For any trajectory, in one step; 5 to 15 %.
         RECON_DENSITY_JACKSON = 2 is Jackson, "jackson";
     }
 }
 
 c_enum! {
-    /// How coil images are combined into one.
+    /// Method of combining coil images.
     pub enum recon_combine_method "combine" for Combine {
         /// The root of the sum of squared magnitudes.
         RECON_COMBINE_ROOT_SUM_OF_SQUARES = 0 is RootSumOfSquares, "rss";
-        /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, and less noise.
+        /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images. It keeps the phase and has less
+        /// noise.
         RECON_COMBINE_ADAPTIVE = 1 is Adaptive, "adaptive";
     }
 }
 
 c_enum! {
-    /// The order in which recon_trajectory_radial2d and recon_trajectory_stack_of_stars turn their spokes.
+    /// Order of the spokes' angles in recon_trajectory_radial2d and recon_trajectory_stack_of_stars.
     pub enum recon_spoke_order "order" for SpokeOrder {
-        /// Spoke p at the angle p pi / spokes.
+        /// Spoke p has the angle p pi / spokes.
         RECON_SPOKES_LINEAR = 0 is Linear, "linear";
-        /// Spoke p at p times 111.246 degrees.
+        /// Spoke p has the angle p times 111.246 degrees.
         RECON_SPOKES_GOLDEN_ANGLE = 1 is GoldenAngle, "golden";
     }
 }
 
 c_enum! {
-    /// The coils that see a phantom.
+    /// Coils that measure a phantom.
     pub enum recon_coil_model "coil_model" as CoilKind {
-        /// One coil that is as sensitive everywhere.
+        /// One coil with the same sensitivity everywhere.
         RECON_COILS_UNIFORM = 0 is Uniform, "uniform";
-        /// Coils evenly spaced around the field of view, as recon_phantom_coil_maps draws them.
+        /// Coils evenly spaced around the field of view, with the maps of recon_phantom_coil_maps.
         RECON_COILS_RING = 1 is Ring, "ring";
     }
 }
 
 c_enum! {
     /// Whether complex images or their magnitudes are compared.
-    pub enum recon_part "part" as Part {
+    pub enum recon_part "part" as ComparedPart {
         /// Complex voxels.
         RECON_PART_COMPLEX = 0 is Complex, "complex";
-        /// Their magnitudes.
+        /// Magnitudes of voxels.
         RECON_PART_MAGNITUDE = 1 is Magnitude, "magnitude";
     }
 }
 
 c_enum! {
-    /// Whether an image is brought to the scale of the truth before the two are compared.
+    /// Scaling of an image before it is compared with the truth.
     pub enum recon_scale "scale" for Scale {
-        /// Compare as they are.
+        /// No scaling.
         RECON_SCALE_NONE = 0 is None, "none";
-        /// Multiply the image by the number that makes the squared error least.
+        /// The image is multiplied by the number that minimises the squared error.
         RECON_SCALE_BEST = 1 is Best, "best";
     }
 }
 
 c_enum! {
-    /// What recon_propeller does about the phase of blades.
+    /// Correction of the phase of blades in recon_propeller.
     pub enum recon_blade_phase "phase" for BladePhase {
-        /// The phase of a smooth image of each blade, coil by coil, is taken from the blade (Pipe 1999). The smooth
-        /// phase of the object, and of the coils, goes with it.
+        /// The phase of a smooth image of each blade is removed from the blade, coil by coil (Pipe 1999). The smooth
+        /// phase of the object and of the coils is removed as well.
         RECON_BLADE_PHASE_SMOOTH = 0 is Smooth, "smooth";
-        /// One phase for each blade, the same in all coils.
+        /// One phase per blade, equal in all coils, is removed.
         RECON_BLADE_PHASE_CONSTANT = 1 is Constant, "constant";
-        /// Blades are as they were measured.
+        /// The phase of blades is not changed.
         RECON_BLADE_PHASE_NONE = 2 is None, "none";
     }
 }
 
 c_enum! {
-    /// What a plan or a call warns of: see recon_plan_warning and recon_last_warning.
+    /// Warnings of plans and calls: see recon_plan_warning and recon_last_warning.
     pub enum recon_warning "warning" as WarningNumber {
-        /// Nothing.
+        /// No warning.
         RECON_WARNING_NONE = 0 is None, "none";
-        /// k reaches less than a quarter of what the image's size could resolve: in the wrong units, it blurs the
-        /// image.
+        /// The largest |k| is less than a quarter of what the image's size can resolve. The coordinates may have the
+        /// wrong units, or the image will be blurred.
         RECON_WARNING_EXTENT = 1 is Extent, "extent";
-        /// The default tolerance is out of the window's or the precision's reach. (One that is named and out of reach
-        /// is an error.)
+        /// The default tolerance cannot be met by the window or the precision. (A tolerance that is set and cannot be
+        /// met is an error.)
         RECON_WARNING_TOLERANCE = 2 is Tolerance, "tolerance";
-        /// PROPELLER blades do not agree with one another after their motion was corrected.
+        /// PROPELLER blades disagree after their motion was corrected, moved far, or are incomplete.
         RECON_WARNING_BLADES = 3 is Blades, "blades";
         /// A noise scan is short, or a noise level does not fit the data.
         RECON_WARNING_NOISE = 4 is Noise, "noise";
-        /// Few virtual coils hold little of the data's energy.
+        /// The virtual coils contain little of the data's energy.
         RECON_WARNING_COMPRESSION = 5 is Compression, "compression";
-        /// The phase between echoes wraps: off-resonance is beyond what their spacing can tell.
+        /// The phase between echoes wraps: off-resonance exceeds the range that the echo spacing determines.
         RECON_WARNING_WRAPS = 6 is Wraps, "wraps";
-        /// The times of samples are no readout's: perhaps in other units than seconds.
+        /// The sample times are implausible for a readout: they may not be in seconds.
         RECON_WARNING_TIMES = 7 is Times, "times";
-        /// The system refused threads: fewer compute than were asked for.
+        /// The system refused threads: fewer compute than were requested.
         RECON_WARNING_THREADS = 8 is Threads, "threads";
-        /// Gaps between samples narrow the centre of k-space that coil maps are estimated from, or bring aliases
-        /// into the field of view.
+        /// Gaps between samples reduce the centre of k-space from which coil maps are estimated, or bring aliases into
+        /// the field of view.
         RECON_WARNING_CALIBRATION = 9 is Calibration, "calibration";
     }
 }
@@ -405,21 +414,21 @@ c_enum! {
         RECON_PURPOSE_IMAGE = 1 is Image, "image";
         /// Samples from which coil maps are estimated.
         RECON_PURPOSE_CALIBRATION = 2 is Calibration, "calibration";
-        /// Noise without signal, which whitens the coils.
+        /// Noise without signal, from which coils are whitened.
         RECON_PURPOSE_NOISE = 4 is Noise, "noise";
     }
 }
 
 c_enum! {
-    /// How much the log callback hears: messages of this level and those above it in this list.
+    /// Level of log messages. The log callback receives messages of its level and of the levels above it in this list.
     pub enum recon_log_level "level" for LevelFilter {
-        /// Nothing.
+        /// No messages.
         RECON_LOG_OFF = 0 is Off, "off";
-        /// What failed.
+        /// Failures.
         RECON_LOG_ERROR = 1 is Error, "error";
-        /// What may surprise.
+        /// Results that may not be the intended ones.
         RECON_LOG_WARNING = 2 is Warn, "warning";
-        /// One line a plan, and choices made for the caller.
+        /// One line per plan, and choices made for the caller.
         RECON_LOG_INFO = 3 is Info, "info";
         /// Steps of longer computations.
         RECON_LOG_DEBUG = 4 is Debug, "debug";
@@ -428,8 +437,8 @@ c_enum! {
     }
 }
 
-/// In the order of the header.
-static ALL: [&Table; 21] = [
+/// Tables of all enumerations.
+static ALL: [&EnumTable; 21] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
@@ -445,7 +454,7 @@ static ALL: [&Table; 21] = [
     &<Combine as Enumeration>::TABLE,
     &<SpokeOrder as Enumeration>::TABLE,
     &<CoilKind as Enumeration>::TABLE,
-    &<Part as Enumeration>::TABLE,
+    &<ComparedPart as Enumeration>::TABLE,
     &<Scale as Enumeration>::TABLE,
     &<WarningNumber as Enumeration>::TABLE,
     &<BladePhase as Enumeration>::TABLE,
@@ -458,7 +467,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_numbers_and_words_are_named_with_those_that_are_known() {
+    fn errors_for_unknown_numbers_and_words_list_the_known_ones() {
         assert_eq!(choice::<DeviceKind>("device", 2).unwrap(), DeviceKind::Cuda);
         let error = choice::<DeviceKind>("device", 3).unwrap_err();
         assert!(
@@ -475,10 +484,10 @@ mod tests {
     }
 
     #[test]
-    fn words_and_numbers_lead_to_one_another() {
+    fn words_and_numbers_correspond() {
         for table in ALL {
             for (i, row) in table.rows.iter().enumerate() {
-                // Purposes are bits, everything else is counted from 0.
+                // Purposes are bits; other values are counted from 0.
                 let number = if table.option == "purpose" { 1 << i } else { i };
                 assert_eq!((row.number as usize, number_of(table.option, row.word()).unwrap()), (number, row.number));
                 assert_eq!(word_of(table.option, row.number).to_str().unwrap(), row.word());

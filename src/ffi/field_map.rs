@@ -1,40 +1,46 @@
 //! Field maps from images of several echoes.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{choice, Precision};
-use super::scan::{interrupt, with_precision};
+use super::inputs::{interrupt, with_precision};
 use super::status::{call, recon_status};
 use super::structs::*;
+use super::versioned::{read_or_initial, StructOutput, VersionedStruct};
 use crate::base::error::{bail, checked_product};
 use crate::reconstruction::field_map::{estimate_field_map, Echoes, FieldMapOptions};
 use crate::Complex;
 use std::ffi::c_void;
 
-/// The field map of gradient-echo images: off-resonance f in Hz, with the sign of the model, in which the signal at
-/// time t is multiplied by exp(-i 2 pi f t). From the phase that grows from echo to echo, whatever
-/// the coils' phases; from three echoes on by a weighted fit. Where the phase wraps it is unwrapped along neighbours,
-/// and recon_last_warning tells it (RECON_WARNING_WRAPS). The map is smoothed by weights, which fills voxels without
-/// signal.
+/// Estimates the field map of gradient-echo images: off-resonance f in Hz, with the sign of the model, in which the
+/// signal at time t is multiplied by exp(-i 2 pi f t). The map follows from the growth of the phase from echo to echo,
+/// for any phases of the coils. Three or more echoes are fitted with weights. Phase wraps are undone along neighbouring
+/// voxels, and recon_last_warning returns RECON_WARNING_WRAPS. The map is smoothed with weights, which also fills
+/// voxels without signal.
 ///
-/// Each connected piece of the object may be off by a multiple of the report's period, 1 / spacing of evenly spaced
-/// echoes, which changes no phase. The multiple with the median nearest 0 Hz is taken: an object at 450 Hz, measured
-/// by echoes 2.5 ms apart, comes out at 50 Hz. If the median of a piece is close to half a period, recon_last_warning
-/// names both values.
+/// Each connected piece of the object has an ambiguity: a multiple of the report's period changes no phase. The period
+/// of evenly spaced echoes is 1 / spacing. The multiple whose median is nearest 0 Hz is taken: an object at 450 Hz,
+/// measured with echoes 2.5 ms apart, is mapped to 50 Hz. If the median of a piece is close to half a period,
+/// recon_last_warning returns both values.
 ///
-/// precision: a recon_precision, of all arrays but echo_times.
-/// ndim: 2 or 3. dims: voxels along x, y and, with ndim 3, z: [ndim], read.
-/// coils: of the images, which are not combined; or 1.
-/// echoes: 2 or more. echo_times: in seconds, increasing, [echoes] doubles, read. Only their differences matter.
-/// images: complex [nx, ny, nz, coils, echoes], read.
-/// options: may be NULL for the defaults.
-/// field_map: [nx, ny, nz] reals, written: Hz.
-/// decay_map: [nx, ny, nz] reals, written: R2* in 1/s from the magnitudes, none negative. Or NULL.
-/// report: may be NULL.
+/// - precision: a recon_precision, of all arrays except echo_times.
+/// - ndim: 2 or 3.
+/// - dims: [ndim], read: voxels along x, y and, with ndim 3, z.
+/// - coils: number of coils of the images, which are not combined; or 1.
+/// - echoes: number of echoes, 2 or more.
+/// - echo_times: double [echoes] in seconds, increasing, read. Only their differences matter.
+/// - images: complex [nx, ny, nz, coils, echoes], read.
+/// - options: may be NULL for the defaults.
+/// - field_map: real [nx, ny, nz] in Hz, written.
+/// - decay_map: real [nx, ny, nz], written: non-negative R2* in 1/s from the magnitudes. Or NULL.
+/// - report: may be NULL.
 ///
-/// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW; RECON_INVALID_SIZE
-/// for sizes of 0, another ndim and fewer than two echoes; RECON_NOT_FINITE with the index; RECON_INVALID_ARGUMENT for
-/// echo times that do not increase or are beyond 1 s (milliseconds), for images that are real or without signal, and
-/// for options without sense; RECON_OUT_OF_HOST_MEMORY; RECON_CANCELLED by an interrupt callback in the options.
+/// Errors:
+/// - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW, RECON_OUT_OF_HOST_MEMORY.
+/// - RECON_INVALID_SIZE for sizes of 0, a wrong ndim, and fewer than two echoes.
+/// - RECON_NOT_FINITE, with the index.
+/// - RECON_INVALID_ARGUMENT for echo times that do not increase or exceed 1 s (milliseconds), for images that are real
+///   or without signal, and for implausible options.
+/// - RECON_CANCELLED by the interrupt callback of the options.
 #[no_mangle]
 pub unsafe extern "C" fn recon_field_map(
     precision: u32,
@@ -49,12 +55,12 @@ pub unsafe extern "C" fn recon_field_map(
     decay_map: *mut c_void,
     report: *mut recon_field_map_report,
 ) -> recon_status {
-    // SAFETY: the caller's structures, and arrays as long as its numbers say.
+    // SAFETY: the structures are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
         if ndim != 2 && ndim != 3 {
-            bail!(InvalidSize, "ndim is {ndim}: 2 or 3 are supported");
+            bail!(InvalidSize, "ndim is {ndim}: it must be 2 or 3");
         }
-        let mut arrays = Arrays::default();
+        let mut arrays = CallArrays::default();
         let ndim = ndim as usize;
         let mut axes = [0; 3];
         for (axis, &n) in axes.iter_mut().zip(arrays.input("dims", dims, ndim)?) {
@@ -63,7 +69,7 @@ pub unsafe extern "C" fn recon_field_map(
         let dims = &axes[..ndim];
         let (coils, echoes) = (size("coils", coils)?, size("echoes", echoes)?);
         let times = arrays.input("echo_times", echo_times, echoes)?;
-        let raw = if options.is_null() { recon_field_map_options::initial() } else { read("options", options)? };
+        let raw = read_or_initial("options", options)?;
         let options = FieldMapOptions {
             smoothing: raw.smoothing,
             threshold: raw.threshold,
@@ -71,13 +77,10 @@ pub unsafe extern "C" fn recon_field_map(
             threads: raw.threads as usize,
             interrupt: interrupt(raw.interrupt, raw.interrupt_data),
         };
-        let out = match report.is_null() {
-            true => None,
-            false => Some(Out::new(&mut arrays, "report", report)?),
-        };
+        let out = StructOutput::optional(&mut arrays, "report", report)?;
         let voxels = checked_product(dims, "the image")?;
         let all = checked_product(&[voxels, coils, echoes], "the images of echoes")?;
-        let found = with_precision!(choice("precision", precision)?, T => {
+        let estimate = with_precision!(choice("precision", precision)?, T => {
             let images = arrays.input::<Complex<T>>("images", images.cast(), all)?;
             let field_map = arrays.output::<T>("field_map", field_map.cast(), voxels)?;
             let decay_map = arrays.optional_output::<T>("decay_map", decay_map.cast(), voxels)?;
@@ -85,15 +88,15 @@ pub unsafe extern "C" fn recon_field_map(
         });
         if let Some(mut out) = out {
             out.value = recon_field_map_report {
-                limit: found.limit,
-                signal: found.signal,
-                change: found.change,
-                jumps: found.jumps as u64,
-                unwrapped: found.unwrapped as u64,
-                unresolved: found.unresolved as u64,
-                period: found.period,
-                pieces: found.pieces as u64,
-                undecided: found.undecided as u64,
+                limit: estimate.limit,
+                signal: estimate.signal,
+                change: estimate.change,
+                jumps: estimate.jumps as u64,
+                unwrapped: estimate.unwrapped as u64,
+                unresolved: estimate.unresolved as u64,
+                period: estimate.period,
+                pieces: estimate.pieces as u64,
+                undecided: estimate.undecided as u64,
                 ..recon_field_map_report::initial()
             };
             out.write();

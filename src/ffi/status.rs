@@ -1,4 +1,4 @@
-//! Status codes, the text of the last error, and the one place where panics stop.
+//! Status codes, the text of the last error, and the conversion of panics to errors.
 
 use crate::base::error::{error_kinds, Error, ErrorKind, Result};
 use crate::base::float_mode::FloatMode;
@@ -10,22 +10,24 @@ use std::ffi::{CStr, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Defines what follows, and its text.
+/// Defines the given items, and a constant with their source text.
 macro_rules! with_source {
     ($source:ident, $($item:tt)+) => {
         $($item)+
         pub(super) const $source: &str = stringify!($($item)+);
     };
 }
+pub(super) use with_source;
+/// Defines the statuses from the error kinds.
 macro_rules! define_statuses {
     ($($(#[doc = $doc:literal])+ $kind:ident = $number:literal, $status:ident, $text:literal;)+) => {
         with_source! {
             SOURCE,
-            /// What became of a call. Numbers never change their meaning; later versions may add some.
+            /// Result of a call. Numbers never change their meaning; later versions may add some.
             #[repr(C)]
             #[derive(Debug, Clone, Copy, PartialEq, Eq)]
             pub enum recon_status {
-                /// Done; outputs are written.
+                /// The call succeeded, and outputs are written.
                 RECON_OK = 0,
                 $($(#[doc = $doc])+ $status = $number,)+
             }
@@ -39,8 +41,8 @@ macro_rules! define_statuses {
             }
         }
 
-        /// The name of a status in one word, and its meaning.
-        fn entry(status: i32) -> [&'static str; 2] {
+        /// Returns the name of a status in one word, and its meaning.
+        fn name_and_meaning(status: i32) -> [&'static str; 2] {
             match status {
                 0 => ["Ok\0", "ok\0"],
                 $($number => [concat!(stringify!($kind), "\0"), concat!($text, "\0")],)+
@@ -52,144 +54,149 @@ macro_rules! define_statuses {
 error_kinds!(define_statuses);
 use recon_status::*;
 
-/// The name of a status in one word.
+/// Returns the name of a status in one word.
 pub(super) fn name(status: i32) -> &'static CStr {
-    CStr::from_bytes_with_nul(entry(status)[0].as_bytes()).expect("a zero at the end")
+    CStr::from_bytes_with_nul(name_and_meaning(status)[0].as_bytes()).expect("a zero at the end")
 }
 
-/// The meaning of a status.
+/// Returns the meaning of a status.
 pub(super) fn text(status: i32) -> &'static CStr {
-    CStr::from_bytes_with_nul(entry(status)[1].as_bytes()).expect("a zero at the end")
+    CStr::from_bytes_with_nul(name_and_meaning(status)[1].as_bytes()).expect("a zero at the end")
 }
 
-/// Bytes of a message, its final zero included.
-const LONGEST: usize = 2048;
+/// Maximum number of bytes of a message, its final zero included.
+const MESSAGE_BYTES: usize = 2048;
 
 thread_local! {
-    /// In one place for the life of the thread: a pointer taken before a failure reads its message afterwards.
-    static MESSAGE: RefCell<[u8; LONGEST]> = const { RefCell::new([0; LONGEST]) };
-    /// What this thread's last call warned of.
+    /// Message of this thread's last failure. Its address does not change during the life of the thread, so that
+    /// callers may keep the pointer.
+    static MESSAGE: RefCell<[u8; MESSAGE_BYTES]> = const { RefCell::new([0; MESSAGE_BYTES]) };
+    /// Warnings of this thread's last call.
     static WARNINGS: RefCell<Vec<(WarningKind, CString)>> = const { RefCell::new(Vec::new()) };
-    /// This thread is inside a call, so a panic is ours to report.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
-    /// Where this thread's last panic began.
-    static PLACE: RefCell<String> = const { RefCell::new(String::new()) };
+    /// Whether this thread is inside a call, which reports panics.
+    static IS_INSIDE_CALL: Cell<bool> = const { Cell::new(false) };
+    /// Source location of this thread's last panic.
+    static PANIC_LOCATION: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps the warnings of a call that has ended.
-fn keep(raised: &[Warning]) {
+/// Stores the warnings of a call that has ended.
+fn store_warnings(raised: &[Warning]) {
     let text = |w: &Warning| CString::new(w.message.replace('\0', " ")).unwrap_or_default();
     let all = raised.iter().map(|w| (w.kind, text(w))).collect();
-    let _ = WARNINGS.try_with(|kept| *kept.borrow_mut() = all);
+    let _ = WARNINGS.try_with(|stored| *stored.borrow_mut() = all);
 }
 
-/// The kind and text of warning `index` of this thread's last call.
+/// Returns kind and text of warning `index` of this thread's last call.
 pub(super) fn warning(index: usize) -> Option<(WarningKind, *const std::ffi::c_char)> {
-    let kept = |kept: &RefCell<Vec<(WarningKind, CString)>>| kept.borrow().get(index).map(|(k, t)| (*k, t.as_ptr()));
-    WARNINGS.try_with(kept).ok().flatten()
+    let read = |stored: &RefCell<Vec<(WarningKind, CString)>>| {
+        stored.borrow().get(index).map(|(kind, text)| (*kind, text.as_ptr()))
+    };
+    WARNINGS.try_with(read).ok().flatten()
 }
 
-/// The message of this thread's last failure; empty if there was none.
+/// Returns the message of this thread's last failure; empty before the first failure.
 pub(super) fn message() -> *const std::ffi::c_char {
     MESSAGE.try_with(|m| m.borrow().as_ptr().cast()).unwrap_or(c"".as_ptr())
 }
 
+/// Logs an error, stores its message, and returns its status.
 fn fail(error: &Error) -> recon_status {
     log::error!("{error}");
     let mut text = error.message().replace('\0', "");
-    while text.len() >= LONGEST {
+    while text.len() >= MESSAGE_BYTES {
         text.pop();
     }
-    // A thread that is ending has no place for messages any more; it still gets its status.
+    // The storage does not exist any more in a thread that is ending. The status is returned in any case.
     let _ = MESSAGE.try_with(|m| {
-        let mut place = m.borrow_mut();
-        place[..text.len()].copy_from_slice(text.as_bytes());
-        place[text.len()] = 0;
+        let mut buffer = m.borrow_mut();
+        buffer[..text.len()].copy_from_slice(text.as_bytes());
+        buffer[text.len()] = 0;
     });
     error.kind().into()
 }
 
-/// Reports that there is no memory even for small things, without allocating any.
+/// Reports that memory is short even for small allocations. It allocates nothing itself.
 fn fail_without_memory() -> recon_status {
     const TEXT: &str = "less than 64 KiB of the host's memory are free: free memory, or use a smaller problem";
     let _ = MESSAGE.try_with(|m| {
-        let mut place = m.borrow_mut();
-        place[..TEXT.len()].copy_from_slice(TEXT.as_bytes());
-        place[TEXT.len()] = 0;
+        let mut buffer = m.borrow_mut();
+        buffer[..TEXT.len()].copy_from_slice(TEXT.as_bytes());
+        buffer[TEXT.len()] = 0;
     });
     RECON_OUT_OF_HOST_MEMORY
 }
 
-/// Runs the body of a C function: its errors and panics become a status and a message, and the caller's floating-point
-/// mode returns with it.
+/// Runs the body of a C function. Errors and panics become a status and a message. The caller's floating-point mode is
+/// restored afterwards.
 pub(super) fn call(body: impl FnOnce() -> Result<()>) -> recon_status {
     if !headroom::has_room() {
-        keep(&[]);
+        store_warnings(&[]);
         return fail_without_memory();
     }
-    call_that(true, body)
+    run_call(true, body)
 }
 
-/// As [`call`], for functions that give memory back and need none.
-pub(super) fn call_that_frees(body: impl FnOnce()) {
-    call_that(true, || {
+/// Runs a body as [`call`] does, for functions that free memory and allocate none.
+pub(super) fn call_without_allocation(body: impl FnOnce()) {
+    run_call(true, || {
         body();
         Ok(())
     });
 }
 
-/// As [`call`]; the warnings of the call before stay, to be read.
-pub(super) fn call_about_the_last(body: impl FnOnce() -> Result<()>) -> recon_status {
-    call_that(false, body)
+/// Runs a body as [`call`] does, without replacing the warnings of the previous call.
+pub(super) fn call_keeping_warnings(body: impl FnOnce() -> Result<()>) -> recon_status {
+    run_call(false, body)
 }
 
-fn call_that(warns: bool, body: impl FnOnce() -> Result<()>) -> recon_status {
+/// Runs a body, and stores its warnings if `stores_warnings` is set.
+fn run_call(stores_warnings: bool, body: impl FnOnce() -> Result<()>) -> recon_status {
     silence_panics();
     let _mode = FloatMode::standard();
-    let outer = INSIDE.try_with(|i| i.replace(true)).unwrap_or(true);
+    let outer = IS_INSIDE_CALL.try_with(|i| i.replace(true)).unwrap_or(true);
     let (outcome, raised) = warning::capture(|| catch_unwind(AssertUnwindSafe(body)));
-    if warns {
-        keep(&raised);
+    if stores_warnings {
+        store_warnings(&raised);
     }
-    let _ = INSIDE.try_with(|i| i.set(outer));
+    let _ = IS_INSIDE_CALL.try_with(|i| i.set(outer));
     match outcome {
         Ok(Ok(())) => RECON_OK,
         Ok(Err(error)) => fail(&error),
-        Err(payload) => fail(&defect(payload)),
+        Err(payload) => fail(&panic_error(payload)),
     }
 }
 
-/// The error that a panic's payload stands for.
-fn defect(payload: Box<dyn Any + Send>) -> Error {
+/// Returns the error for the payload of a panic.
+fn panic_error(payload: Box<dyn Any + Send>) -> Error {
     let what = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
         (Some(s), _) => (*s).to_owned(),
         (_, Some(s)) => s.clone(),
         _ => "a panic without a message".to_owned(),
     };
-    // Whatever else it holds might panic again when dropped.
+    // Dropping an unknown payload could panic again.
     std::mem::forget(payload);
-    let place = PLACE.try_with(|p| std::mem::take(&mut *p.borrow_mut())).unwrap_or_default();
-    Error::new(ErrorKind::Internal, format!("a defect in recon, please report it: {what}{place}"))
+    let location = PANIC_LOCATION.try_with(|p| std::mem::take(&mut *p.borrow_mut())).unwrap_or_default();
+    Error::new(ErrorKind::Internal, format!("a defect in recon, please report it: {what}{location}"))
 }
 
-/// Keeps panics that [`call`] will report from being printed as well; all others go the way they went before.
+/// Installs a panic hook that does not print panics which [`call`] reports. Other panics go to the previous hook.
 fn silence_panics() {
-    // No lock, which a forked process could find held. A thread that comes meanwhile does not wait for the hook.
+    // No lock is used, since a forked process could find it held. A thread does not wait for the hook of another.
     static IS_SET: AtomicBool = AtomicBool::new(false);
     if IS_SET.load(Ordering::Relaxed) || std::thread::panicking() {
         return;
     }
     if !IS_SET.swap(true, Ordering::Relaxed) {
-        let before = std::panic::take_hook();
+        let previous_hook = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            let ours = INSIDE.try_with(Cell::get).unwrap_or(false);
-            // A plan's own threads hand their panics to the caller.
-            let worker = std::thread::current().name().is_some_and(|n| n.starts_with("recon "));
-            if !(ours || worker) {
-                return before(info);
+            let is_inside_call = IS_INSIDE_CALL.try_with(Cell::get).unwrap_or(false);
+            // Threads of a plan pass their panics on to the calling thread.
+            let is_worker = std::thread::current().name().is_some_and(|n| n.starts_with("recon "));
+            if !(is_inside_call || is_worker) {
+                return previous_hook(info);
             }
-            let place = info.location().map(|l| format!(" ({}:{})", l.file(), l.line())).unwrap_or_default();
-            let _ = PLACE.try_with(|p| *p.borrow_mut() = place);
+            let location = info.location().map(|l| format!(" ({}:{})", l.file(), l.line())).unwrap_or_default();
+            let _ = PANIC_LOCATION.try_with(|p| *p.borrow_mut() = location);
         }));
     }
 }
@@ -199,7 +206,7 @@ mod tests {
     use super::*;
 
     fn last() -> String {
-        // SAFETY: the message is a C string that lives until this thread's next failure.
+        // SAFETY: the message is a C string that is valid until this thread's next failure.
         unsafe { CStr::from_ptr(message()) }.to_str().unwrap().to_owned()
     }
 
@@ -212,9 +219,9 @@ mod tests {
         assert_eq!(call(|| Ok(())), RECON_OK);
         assert_eq!(call(|| Err(Error::new(ErrorKind::BadFile, "cut\0short"))), RECON_BAD_FILE);
         assert_eq!(last(), "cutshort");
-        let place = message();
-        assert_eq!(call(|| Err(Error::new(ErrorKind::IO, "\u{fc}".repeat(LONGEST)))), RECON_IO);
-        assert_eq!((last(), message()), ("\u{fc}".repeat(LONGEST / 2 - 1), place));
+        let address = message();
+        assert_eq!(call(|| Err(Error::new(ErrorKind::IO, "\u{fc}".repeat(MESSAGE_BYTES)))), RECON_IO);
+        assert_eq!((last(), message()), ("\u{fc}".repeat(MESSAGE_BYTES / 2 - 1), address));
     }
 
     #[test]

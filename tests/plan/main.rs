@@ -1,4 +1,4 @@
-//! What a plan refuses, and what it warns of.
+//! Errors and warnings of plans.
 
 #[path = "../common/mod.rs"]
 mod common;

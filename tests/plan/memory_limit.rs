@@ -1,20 +1,20 @@
-//! Plans under a memory limit. tests/memory.rs compares the memory told beforehand with the memory allocated.
+//! Plans with a memory limit. tests/memory.rs compares estimates with the allocated memory.
 
 use crate::common::*;
 use recon::{
     CgOptions, Complex, Density, Device, ErrorKind, Geometry, Method, Normal, Options, Plan, Result, ScanSize,
 };
 
-/// The memory told for an operation is enough as the memory limit of a plan for that operation.
+/// The estimate for an operation is sufficient as the memory limit of a plan for that operation.
 #[test]
-fn memory_that_was_told_serves_as_a_limit() {
+fn estimates_are_sufficient_as_memory_limits() {
     let mut random = Random::fresh();
     for case in 0..60 {
         let dims: Vec<usize> = (0..2 + case % 2).map(|_| 4 + random.below(20)).collect();
         let (samples, coils) = (50 + random.below(3000), 1 + random.below(3));
         let voxels: usize = dims.iter().product();
         let mut k = random.trajectory::<f32>(dims.len(), samples);
-        // Gridding needs samples at the centre of k-space.
+        // Gridding requires samples at the centre of k-space.
         k.iter_mut().for_each(|k| k[0] = 0.0);
         let (k, weights) = (slices(&k), vec![1f32; samples]);
         let maps = random.complexes::<f32>(voxels * coils);
@@ -33,28 +33,28 @@ fn memory_that_was_told_serves_as_a_limit() {
             ..Default::default()
         };
         let size = ScanSize::of(&geometry).unwrap();
-        let told = Plan::<f32>::memory(&size, &options(None)).unwrap().host;
+        let estimate = Plan::<f32>::memory(&size, &options(None)).unwrap().host;
         let data = random.complexes::<f32>(samples * coils);
         let mut image = poisoned::<f32>(voxels * if combined { 1 } else { coils });
         let x = random.complexes::<f32>(image.len());
         let cg = CgOptions { iterations: 2, ..Default::default() };
         let run = |name: &str, limit: usize, call: &mut dyn FnMut(&Plan<f32>) -> Result<()>| {
-            let made = Plan::new(&geometry, &options(Some(limit))).and_then(|plan| call(&plan));
-            made.unwrap_or_else(|e| {
+            let result = Plan::new(&geometry, &options(Some(limit))).and_then(|plan| call(&plan));
+            result.unwrap_or_else(|e| {
                 panic!("{name}, {dims:?}, {samples} samples, {coils} coils, seed {}: {e}", random.seed)
             });
         };
-        run("adjoint", told.transform, &mut |p| p.adjoint(&data, &mut image));
-        run("weighted adjoint", told.transform, &mut |p| p.weighted_adjoint(&data, &mut image));
-        run("grid", told.grid, &mut |p| p.grid(&data, &mut image));
-        run("normal", told.normal, &mut |p| p.normal(&x, &mut image));
-        run("cg", told.cg, &mut |p| p.cg(&data, &mut image, &cg).map(drop));
-        run("density", told.density, &mut |p| p.density(Density::default()).map(drop));
+        run("adjoint", estimate.transform, &mut |p| p.adjoint(&data, &mut image));
+        run("weighted adjoint", estimate.transform, &mut |p| p.weighted_adjoint(&data, &mut image));
+        run("grid", estimate.grid, &mut |p| p.grid(&data, &mut image));
+        run("normal", estimate.normal, &mut |p| p.normal(&x, &mut image));
+        run("cg", estimate.cg, &mut |p| p.cg(&data, &mut image, &cg).map(drop));
+        run("density", estimate.density, &mut |p| p.density(Density::default()).map(drop));
     }
 }
 
 #[test]
-fn a_memory_limit_names_the_bytes_and_those_suffice() {
+fn errors_for_memory_limits_give_sufficient_bytes() {
     let mut random = Random::fresh();
     let k = random.trajectory::<f32>(3, 500);
     let d = random.complexes(500);

@@ -7,14 +7,16 @@ use recon::{combine, Combine, Complex, Density, ErrorKind, Geometry, Method, Nor
 const DIMS: [usize; 2] = [12, 10];
 const SAMPLES: usize = 300;
 
+/// Asserts that a call fails because its result overflows, and that it does not write its output.
 fn refused<T: Real>(name: &str, len: usize, call: impl FnOnce(&mut [Complex<T>]) -> Result<()>) {
     let mut out = vec![Complex::new(T::of(7.0), T::of(-7.0)); len];
     let error = call(&mut out).expect_err(name);
     assert_eq!(error.kind(), ErrorKind::NotFinite, "{name}: {error}");
     assert!(error.message().contains("overflow"), "{name}: {error}");
-    assert!(out.iter().all(|z| *z == Complex::new(T::of(7.0), T::of(-7.0))), "{name}: the output was touched");
+    assert!(out.iter().all(|z| *z == Complex::new(T::of(7.0), T::of(-7.0))), "{name}: the output was written");
 }
 
+/// Checks all operations in one precision.
 fn check<T: Real>() {
     let mut random = Random::fresh();
     let k = random.trajectory::<T>(2, SAMPLES);
@@ -33,17 +35,17 @@ fn check<T: Real>() {
             refused::<T>("normal", voxels, |out| plan.normal(&x, out));
             refused::<T>("cg", voxels, |out| plan.cg(&d, out, &Default::default()).map(|_| ()));
 
-            // Data as large as possible without overflow make the same image, except for its scale.
+            // The largest data without overflow give the same image, except for its scale.
             let scale = 0.25 * T::LARGEST.powf(if normal == Normal::Toeplitz { 0.7 } else { 0.9 });
             let small = random.complexes::<T>(SAMPLES);
             let large: Vec<Complex<T>> = small.iter().map(|z| z * T::of(scale)).collect();
-            let (mut of_small, mut of_large) = (poisoned::<T>(voxels), poisoned::<T>(voxels));
-            plan.adjoint(&small, &mut of_small).unwrap();
-            plan.adjoint(&large, &mut of_large).unwrap();
-            let expected: Vec<Complex<f64>> = wide(&of_small).iter().map(|z| z * scale).collect();
+            let (mut small_image, mut large_image) = (poisoned::<T>(voxels), poisoned::<T>(voxels));
+            plan.adjoint(&small, &mut small_image).unwrap();
+            plan.adjoint(&large, &mut large_image).unwrap();
+            let expected: Vec<Complex<f64>> = wide(&small_image).iter().map(|z| z * scale).collect();
             let peak = expected.iter().map(|z| z.norm()).fold(0.0, f64::max);
             let ratio = |z: &[Complex<f64>]| z.iter().map(|z| z / peak).collect::<Vec<_>>();
-            assert!(distance(&ratio(&wide(&of_large)), &ratio(&expected)) < 1e-5);
+            assert!(distance(&ratio(&wide(&large_image)), &ratio(&expected)) < 1e-5);
         }
     }
     // Sums over thousands of samples of the largest number.
@@ -82,9 +84,9 @@ fn results_that_overflow_are_errors_f64() {
     check::<f64>();
 }
 
-/// Gridding of the largest number gives a finite image, or an error.
+/// Gridding the largest number gives a finite image or an error.
 #[test]
-fn gridding_the_largest_number() {
+fn gridding_the_largest_number_is_finite_or_an_error() {
     let mut random = Random::fresh();
     let k = random.trajectory::<f32>(2, SAMPLES);
     let plan = Plan::new(&Geometry::new(&DIMS, &slices(&k)), &Options::default()).unwrap();

@@ -1,22 +1,23 @@
-//! What a plan warns of, and coordinates at the edge of k-space.
+//! Warnings of plans, and coordinates at the edge of k-space.
 
 use crate::common::*;
 use recon::trajectory::SpokeOrder;
 use recon::{Complex, Device, ErrorKind, Geometry, Method, Options, Plan, Real, Trajectory, WarningKind, Window};
 
+/// Returns radial coordinates divided by a number.
 fn spokes(divided_by: f64) -> Vec<Vec<f32>> {
     let radial = Trajectory::radial2d(40, 96, SpokeOrder::Linear).unwrap();
     radial.axes().iter().map(|k| k.iter().map(|k| (k / divided_by) as f32).collect()).collect()
 }
 
 #[test]
-fn k_divided_once_too_often_is_warned_of() {
+fn a_small_extent_of_k_is_a_warning() {
     for (divided_by, dims, axes) in [
         (1.0, &[64usize, 64][..], &[][..]),
         (3.9, &[64, 64], &[]),
         (4.3, &[64, 64], &["axis 0", "axis 1"]),
         (64.0, &[64, 64], &["axis 0", "axis 1"]),
-        // An axis of one voxel needs no extent of k.
+        // An axis of one voxel requires no extent of k.
         (64.0, &[64, 1], &["axis 0"]),
         (64.0, &[1, 1], &[]),
     ] {
@@ -32,7 +33,7 @@ fn k_divided_once_too_often_is_warned_of() {
 }
 
 #[test]
-fn a_default_tolerance_out_of_reach_is_warned_of() {
+fn a_default_tolerance_of_a_poor_window_is_a_warning() {
     let k = spokes(1.0);
     for (window, tolerance, expected) in [
         (Window::Minimax, 0.0, 0),
@@ -49,7 +50,7 @@ fn a_default_tolerance_out_of_reach_is_warned_of() {
 }
 
 #[test]
-fn every_trajectory_of_the_generators_is_without_warning() {
+fn generated_trajectories_have_no_warnings() {
     for trajectory in [
         Trajectory::cartesian(&[2, 3]).unwrap(),
         Trajectory::cartesian(&[16, 1]).unwrap(),
@@ -67,14 +68,14 @@ fn every_trajectory_of_the_generators_is_without_warning() {
     }
 }
 
-/// A coordinate beyond the edge by rounding is taken for the edge. A coordinate further out is refused.
+/// A coordinate that is outside by rounding is moved to the edge. A coordinate further outside is refused.
 #[test]
-fn coordinates_out_by_rounding_are_taken_for_the_edge() {
+fn coordinates_outside_by_rounding_are_moved_to_the_edge() {
     fn check<T: Real>() {
         let mut random = Random::fresh();
         let dims = [14, 9];
         let d = random.complexes::<T>(3);
-        let of = |k: [f64; 3], method: Method| {
+        let image_of = |k: [f64; 3], method: Method| {
             let k = k.map(T::of);
             let other = [T::of(0.1), T::of(-0.2), T::of(0.3)];
             let options = Options { method, ..Options::default() };
@@ -83,23 +84,23 @@ fn coordinates_out_by_rounding_are_taken_for_the_edge() {
             Ok::<_, recon::Error>(wide(&image))
         };
         for method in [Method::Nufft, Method::Exact] {
-            let edge = of([-0.5, -0.5, -0.5], method).unwrap();
+            let edge = image_of([-0.5, -0.5, -0.5], method).unwrap();
             for k in [0.5, 0.500_000_01, -0.500_000_01, 0.500_000_9, -0.500_000_9] {
-                assert_eq!(of([k, -0.5, k], method).unwrap(), edge, "{} {k}", T::NAME);
+                assert_eq!(image_of([k, -0.5, k], method).unwrap(), edge, "{} {k}", T::NAME);
             }
             for k in [0.500_002, -0.500_002, 0.51, 128.0, f64::from(u32::MAX)] {
-                assert_eq!(of([0.0, k, 0.0], method).unwrap_err().kind(), ErrorKind::CoordinateOutOfRange);
+                assert_eq!(image_of([0.0, k, 0.0], method).unwrap_err().kind(), ErrorKind::CoordinateOutOfRange);
             }
-            assert_eq!(of([0.0, f64::NAN, 0.0], method).unwrap_err().kind(), ErrorKind::NotFinite);
+            assert_eq!(image_of([0.0, f64::NAN, 0.0], method).unwrap_err().kind(), ErrorKind::NotFinite);
         }
     }
     check::<f32>();
     check::<f64>();
 }
 
-/// For voxels off the grid, 0.5 is not the same as -0.5.
+/// For voxels that are not on a grid, 0.5 and -0.5 differ.
 #[test]
-fn a_list_of_voxels_sees_both_edges() {
+fn a_list_of_voxels_distinguishes_both_edges() {
     let (k, r) = ([0.5f64, 0.500_000_3], [0.25f64, -1.5, 3.0]);
     let zeros = [0.0; 2];
     let mut geometry = Geometry::new(&[8, 8], &[&k[..], &zeros]);
@@ -113,14 +114,14 @@ fn a_list_of_voxels_sees_both_edges() {
     }
 }
 
-/// Sizes are checked before numbers are read: samples that cannot fit are never read, however many there are.
+/// Sizes are checked before numbers are read, so that samples which do not fit into memory are never read.
 #[test]
-fn what_cannot_fit_is_refused_before_numbers_are_read() {
+fn scans_that_do_not_fit_are_refused_before_numbers_are_read() {
     let nan = vec![f32::NAN; 1000];
     let geometry = Geometry::new(&[16, 16], &[&nan, &nan]);
     let kind = |limit| {
         let options = Options { memory_limit: limit, device: Device::Cpu, ..Options::default() };
-        Plan::new(&geometry, &options).err().expect("it cannot be made").kind()
+        Plan::new(&geometry, &options).err().expect("an error").kind()
     };
     assert_eq!(kind(Some(7999)), ErrorKind::MemoryLimit);
     assert_eq!(kind(None), ErrorKind::NotFinite);

@@ -1,10 +1,11 @@
-//! The caller's geometry and options, translated to those of the Rust API.
+//! Conversion of the caller's geometry and options to those of the Rust API.
 
-use super::arrays::{size, Arrays};
+use super::arrays::{size, CallArrays};
 use super::enumerations::{choice, DeviceKind, Precision, PriorKind};
 use super::structs::*;
+use super::versioned::{read, read_or_initial};
 use crate::backend::Element;
-use crate::base::error::{bail, checked_product, try_vec, Result};
+use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::interrupt::Interrupt;
 use crate::base::off_resonance::OffResonanceRange;
@@ -16,7 +17,7 @@ use crate::{CgOptions, Complex};
 use std::borrow::Cow;
 use std::ffi::c_void;
 
-/// Evaluates an expression with `$t` standing for the precision's type.
+/// Evaluates an expression in which `$t` is the type of a precision.
 macro_rules! with_precision {
     ($precision:expr, $t:ident => $body:expr) => {
         match $precision {
@@ -33,28 +34,31 @@ macro_rules! with_precision {
 }
 pub(super) use with_precision;
 
+/// Returns the precision of a recon_precision.
 pub(super) fn precision(value: u32) -> Result<Precision> {
     choice("precision", value)
 }
 
-/// The sizes of a caller's geometry, checked as far as lengths of arrays depend on them.
-pub(super) struct Scan {
+/// A caller's geometry, with its sizes checked as far as the lengths of arrays depend on them.
+pub(super) struct ScanInput {
     raw: recon_geometry,
     pub precision: Precision,
     pub dims: Vec<usize>,
-    /// Voxels are a list.
+    /// Whether voxels are a list of positions.
     pub listed: bool,
-    /// Voxels of one image.
+    /// Number of voxels of one image.
     pub voxels: usize,
     pub samples: usize,
     pub coils: usize,
     pub frames: usize,
 }
 
-impl Scan {
+impl ScanInput {
+    /// Reads and checks a caller's geometry.
+    ///
     /// # Safety
     /// As for [`read`].
-    pub unsafe fn read(geometry: *const recon_geometry) -> Result<Scan> {
+    pub unsafe fn read(geometry: *const recon_geometry) -> Result<ScanInput> {
         // SAFETY: the caller's promise.
         let raw = unsafe { read("geometry", geometry) }?;
         let precision = precision(raw.precision)?;
@@ -68,29 +72,30 @@ impl Scan {
         let voxels = if listed { size("voxel_count", raw.voxel_count)? } else { grid };
         let (samples, coils) = (size("samples", raw.samples)?, size("coils", raw.coils)?);
         let frames = size("frames", raw.frames)?;
-        // Zeros are refused by whom they concern; until then no product of the others may wrap around.
-        let least = |n: usize| n.max(1);
-        checked_product(&[voxels, coils, frames].map(least), "the images")?;
-        checked_product(&[samples, coils, frames].map(least), "the k-space data")?;
-        Ok(Scan { raw, precision, dims, listed, voxels, samples, coils, frames })
+        // Operations refuse sizes of 0 where they matter. Products of the other sizes must not overflow until then.
+        let nonzero = |n: usize| n.max(1);
+        checked_product(&[voxels, coils, frames].map(nonzero), "the images")?;
+        checked_product(&[samples, coils, frames].map(nonzero), "the k-space data")?;
+        Ok(ScanInput { raw, precision, dims, listed, voxels, samples, coils, frames })
     }
 
-    /// Whether coils are combined into one image.
+    /// Returns whether coil maps combine the coils into one image.
     pub fn has_maps(&self) -> bool {
         !self.raw.coil_maps.is_null()
     }
 
-    /// The k-space coordinates, one array an axis.
+    /// Returns the k-space coordinates, one array per axis. Coordinates with a stride are copied.
     ///
     /// # Safety
-    /// Pointers of the geometry that are not null lead to as many elements as its sizes say.
-    pub unsafe fn coordinates<'a, T: Element>(&self, arrays: &mut Arrays) -> Result<Vec<Cow<'a, [T]>>> {
+    /// Pointers of the geometry that are not null lead to arrays of the lengths that its sizes give.
+    pub unsafe fn coordinates<'a, T: Element>(&self, arrays: &mut CallArrays) -> Result<Vec<Cow<'a, [T]>>> {
         const NAMES: [&str; 3] = ["coordinates[0]", "coordinates[1]", "coordinates[2]"];
         // SAFETY: the caller's promise.
         unsafe { self.axes(arrays, NAMES, self.raw.coordinates, self.raw.coordinate_stride, self.samples) }
     }
 
-    /// Returns the number of coordinates that [`Scan::coordinates`] copies, which it does if they are not contiguous.
+    /// Returns the number of coordinates that [`ScanInput::coordinates`] copies, which it does if they are not
+    /// contiguous.
     pub fn copied_coordinates(&self) -> usize {
         if self.raw.coordinate_stride > 1 {
             self.dims.len() * self.samples
@@ -99,11 +104,13 @@ impl Scan {
         }
     }
 
+    /// Returns one array of `len` elements per axis. Elements are `stride` apart in the caller's arrays.
+    ///
     /// # Safety
-    /// As for [`Scan::coordinates`].
+    /// As for [`ScanInput::coordinates`].
     unsafe fn axes<'a, T: Element>(
         &self,
-        arrays: &mut Arrays,
+        arrays: &mut CallArrays,
         names: [&'static str; 3],
         pointers: [*const c_void; 3],
         stride: u64,
@@ -122,23 +129,23 @@ impl Scan {
                 if stride == 1 {
                     return Ok(Cow::Borrowed(all));
                 }
-                let mut own = try_vec(len, T::default(), "coordinates")?;
-                own.iter_mut().zip(all.iter().step_by(stride)).for_each(|(to, from)| *to = *from);
-                Ok(Cow::Owned(own))
+                let mut copy = try_vec(len, T::default(), "coordinates")?;
+                copy.iter_mut().zip(all.iter().step_by(stride)).for_each(|(to, from)| *to = *from);
+                Ok(Cow::Owned(copy))
             })
             .collect()
     }
 
-    /// The geometry's basis.
+    /// Returns the geometry's voxel basis.
     fn basis(&self) -> Result<VoxelBasis> {
         choice("basis", self.raw.basis)
     }
 
-    /// The field map, the decay map and the times, where the geometry has them.
+    /// Returns the field map, the decay map and the times; `None` for those that the geometry does not have.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`].
-    pub unsafe fn off_resonance<'a, T: Real>(&self, arrays: &mut Arrays) -> Result<[Option<&'a [T]>; 3]> {
+    /// As for [`ScanInput::coordinates`].
+    pub unsafe fn off_resonance<'a, T: Real>(&self, arrays: &mut CallArrays) -> Result<[Option<&'a [T]>; 3]> {
         let raw = &self.raw;
         // SAFETY: the caller's promise.
         unsafe {
@@ -150,11 +157,11 @@ impl Scan {
         }
     }
 
-    /// What off-resonance reaches, in voxels that a coil sees.
+    /// Returns the ranges of off-resonance, decay and times, in voxels that a coil sees; `None` without maps and times.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`].
-    unsafe fn band<T: Real>(&self, arrays: &mut Arrays) -> Result<Option<OffResonanceRange>> {
+    /// As for [`ScanInput::coordinates`].
+    unsafe fn band<T: Real>(&self, arrays: &mut CallArrays) -> Result<Option<OffResonanceRange>> {
         let raw = &self.raw;
         if raw.field_map.is_null() && raw.decay_map.is_null() && raw.times.is_null() {
             return Ok(None);
@@ -175,12 +182,12 @@ impl Scan {
         }
     }
 
-    /// What memory depends on. Coordinates may be null; with a field map or decay map these, times and coil maps are
-    /// read; other arrays are not.
+    /// Returns the sizes that determine the memory of a plan. Coordinates may be null. With a field map or a decay map,
+    /// the maps, times and coil maps are read. Other arrays are not read.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`], of these arrays.
-    pub unsafe fn size<T: Real>(&self, arrays: &mut Arrays, calibration: usize) -> Result<ScanSize> {
+    /// As for [`ScanInput::coordinates`], of these arrays.
+    pub unsafe fn size<T: Real>(&self, arrays: &mut CallArrays, calibration: usize) -> Result<ScanSize> {
         let size = ScanSize {
             coils: self.coils,
             frames: self.frames,
@@ -204,18 +211,18 @@ impl Scan {
         Ok(ScanSize { central_samples, edge, ..size })
     }
 
-    /// Calls `then` with the geometry.
+    /// Calls `operation` with the geometry.
     ///
     /// # Safety
-    /// As for [`Scan::coordinates`].
+    /// As for [`ScanInput::coordinates`].
     pub unsafe fn with_geometry<T: Real, R>(
         &self,
-        arrays: &mut Arrays,
-        then: impl FnOnce(&Geometry<'_, T>) -> Result<R>,
+        arrays: &mut CallArrays,
+        operation: impl FnOnce(&Geometry<'_, T>) -> Result<R>,
     ) -> Result<R> {
         let raw = &self.raw;
         let basis = self.basis()?;
-        // SAFETY: the caller's promise holds for every pointer of the geometry; lengths are what the header says.
+        // SAFETY: the caller's promise holds for every pointer of the geometry; lengths are those of the header.
         unsafe {
             let k = self.coordinates::<T>(arrays)?;
             let names = ["voxels[0]", "voxels[1]", "voxels[2]"];
@@ -236,48 +243,45 @@ impl Scan {
                 decay_map: arrays.optional("decay_map", raw.decay_map.cast(), self.voxels)?,
                 times: arrays.optional("times", raw.times.cast(), self.samples)?,
             };
-            then(&geometry)
+            operation(&geometry)
         }
     }
 }
 
-/// What a callback is handed.
-struct CallersData(*mut c_void);
+/// The caller's pointer that is passed to a callback.
+struct CallbackData(*mut c_void);
 
-// SAFETY: the library only hands it back, in threads that the caller makes calls from.
-unsafe impl Send for CallersData {}
-// SAFETY: through a shared reference the pointer is only handed back.
-unsafe impl Sync for CallersData {}
+// SAFETY: the library only passes it back, in threads in which the caller makes calls.
+unsafe impl Send for CallbackData {}
+// SAFETY: a shared reference only gives access to the pointer's value.
+unsafe impl Sync for CallbackData {}
 
-impl CallersData {
+impl CallbackData {
     fn pointer(&self) -> *mut c_void {
         self.0
     }
 }
 
-/// A caller's function that says whether to stop.
+/// Returns an interrupt that calls the caller's callback; `None` without a callback.
 ///
 /// # Safety
-/// The callback is as its type says, and `data` is what it may be handed for as long as it is asked.
+/// The callback meets the documentation of its type, and accepts `data` as long as the interrupt exists.
 pub(super) unsafe fn interrupt(callback: recon_interrupt_callback, data: *mut c_void) -> Option<Interrupt> {
     callback.map(|callback| {
-        let data = CallersData(data);
-        // SAFETY: the caller's promise; only a thread that is in a call of this library's asks.
+        let data = CallbackData(data);
+        // SAFETY: the caller's promise. Only a thread that is in a call of this library polls the interrupt.
         Interrupt::new(move || unsafe { callback(data.pointer()) } != 0)
     })
 }
 
-/// Options of a plan; null means the defaults.
+/// Reads the options of a plan; null means the defaults.
 ///
 /// # Safety
-/// As for [`read`]; device_indices is null or leads to device_count indices; stream and interrupt are as their
-/// documentation says.
+/// As for [`read_or_initial`]. device_indices is null or leads to device_count indices. stream and interrupt meet their
+/// documentation.
 pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
-    let raw = match options.is_null() {
-        true => recon_options::initial(),
-        // SAFETY: the caller's promise.
-        false => unsafe { read("options", options) }?,
-    };
+    // SAFETY: the caller's promise.
+    let raw = unsafe { read_or_initial("options", options) }?;
     let device = choice("device", raw.device)?;
     if raw.pointers_on_device != 0 && device == DeviceKind::Cpu {
         bail!(
@@ -287,18 +291,17 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         );
     }
     let device = match device {
-        // Arrays on a GPU need one.
+        // Arrays on a GPU require a GPU.
         DeviceKind::Auto if raw.pointers_on_device != 0 => Device::Cuda(Vec::new()),
         DeviceKind::Auto => Device::Auto,
         DeviceKind::Cpu => Device::Cpu,
         DeviceKind::Cuda if raw.device_count == 0 => Device::Cuda(Vec::new()),
         DeviceKind::Cuda => {
             // SAFETY: the caller's promise.
-            let indices =
-                unsafe { Arrays::default().input("device_indices", raw.device_indices, raw.device_count as usize) }?;
-            let mut own = try_vec(indices.len(), 0, "device indices")?;
-            own.copy_from_slice(indices);
-            Device::Cuda(own)
+            let indices = unsafe {
+                CallArrays::default().input("device_indices", raw.device_indices, raw.device_count as usize)
+            }?;
+            Device::Cuda(try_collect(indices.len(), "device indices", indices.iter().copied())?)
         }
     };
     Ok(Options {
@@ -310,7 +313,7 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
         width: raw.width as usize,
         oversampling: raw.oversampling,
         threads: raw.threads as usize,
-        // A limit beyond the address space limits nothing.
+        // A limit beyond the address space has no effect.
         memory_limit: (raw.memory_limit != 0).then(|| usize::try_from(raw.memory_limit).unwrap_or(usize::MAX)),
         simd: choice("simd", raw.simd)?,
         // SAFETY: the caller's promise.
@@ -320,18 +323,18 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
     })
 }
 
-/// Options of conjugate gradients for images of `voxels` voxels and a result of `image_len`.
+/// Converts the options of conjugate gradients, for images of `voxels` voxels and a result of `image_len` elements.
 ///
 /// # Safety
-/// Pointers of the options that are not null lead to as many elements as the header says.
+/// Pointers of the options that are not null lead to arrays of the documented lengths.
 pub(super) unsafe fn cg_options<'a, T: Real>(
-    arrays: &mut Arrays,
+    arrays: &mut CallArrays,
     raw: &recon_cg_options,
     voxels: usize,
     image_len: usize,
 ) -> Result<CgOptions<'a, T>> {
     let prior = choice("prior", raw.prior)?;
-    // SAFETY: the caller's promise; lengths are what the header says.
+    // SAFETY: the caller's promise; lengths are those of the header.
     unsafe {
         let prior = match prior {
             PriorKind::Identity => Prior::Identity,

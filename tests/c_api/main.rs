@@ -1,0 +1,15 @@
+//! Tests of the C API through its C functions. Results equal those of the Rust API. Every documented error can be
+//! provoked, has a message that explains it, and leaves the outputs unchanged.
+
+mod arrays;
+mod changes;
+mod coils;
+mod field_maps;
+mod interruption;
+mod library;
+mod memory;
+mod options;
+mod propeller;
+mod results;
+mod simulation;
+mod support;
