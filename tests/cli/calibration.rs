@@ -1,8 +1,10 @@
 //! Calibration lines for parallel imaging: the image is as good wherever they are in the file; without them the
 //! program says what to do.
 
-use crate::io::ismrmrd::{CalibrationMode, Encoding, Header, Limits, ParallelImaging, Space, TrajectoryKind};
-use crate::{alone, bare, inverse_fft, only_image, space, TempDir};
+use crate::io::ismrmrd::{
+    CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, ParallelImaging, TrajectoryKind,
+};
+use crate::{alone, inverse_fft, only_image, raw_file, space, TempDir};
 use num_complex::Complex;
 use recon::phantom::{CoilModel, Phantom};
 
@@ -33,19 +35,25 @@ fn line(dims: [usize; 2], step: usize) -> Vec<f32> {
 }
 
 /// A line of the scan, or of a calibration scan of a smaller matrix, encoding 1.
-fn acquisition(flags: u64, step: usize) -> bare::Line {
-    bare::Line { flags, coils: COILS as u16, steps: [step as u16, 0], data: line(DIMS, step), ..Default::default() }
+fn acquisition(flags: u64, step: usize) -> raw_file::RawAcquisition {
+    raw_file::RawAcquisition {
+        flags,
+        coils: COILS as u16,
+        steps: [step as u16, 0],
+        data: line(DIMS, step),
+        ..Default::default()
+    }
 }
 
 /// The matrix of an external calibration scan.
 const SMALL: [usize; 2] = [32, 24];
 
-fn external(step: usize) -> bare::Line {
+fn external(step: usize) -> raw_file::RawAcquisition {
     let mut data = line(SMALL, step);
     // The k-space of a smaller matrix is that of larger voxels.
     let voxels = (DIMS[0] * DIMS[1]) as f32 / (SMALL[0] * SMALL[1]) as f32;
     data.iter_mut().for_each(|x| *x *= voxels);
-    bare::Line {
+    raw_file::RawAcquisition {
         flags: CALIBRATION,
         encoding: 1,
         coils: COILS as u16,
@@ -57,9 +65,9 @@ fn external(step: usize) -> bare::Line {
 
 fn header(factor: usize, calibration: Option<CalibrationMode>) -> String {
     let encoding = |dims: [usize; 2]| {
-        let matrix: Space = space([dims[0], dims[1], 1], [DIMS[0] as f32 * 3.0, DIMS[1] as f32 * 3.0, 5.0]);
-        let limits = Limits { minimum: 0, maximum: dims[1] as u16 - 1, center: dims[1] as u16 / 2 };
-        Encoding {
+        let matrix: EncodingSpace = space([dims[0], dims[1], 1], [DIMS[0] as f32 * 3.0, DIMS[1] as f32 * 3.0, 5.0]);
+        let limits = EncodingLimits { minimum: 0, maximum: dims[1] as u16 - 1, center: dims[1] as u16 / 2 };
+        HeaderEncoding {
             encoded: matrix,
             recon: matrix,
             trajectory: TrajectoryKind::Cartesian,
@@ -101,7 +109,9 @@ fn error(dir: &TempDir, file: &str, truth: &[f64]) -> f64 {
 #[test]
 fn calibration_lines_make_coil_maps_wherever_they_are() {
     let dir = TempDir::new();
-    let write = |name: &str, xml: &str, lines: &[bare::Line]| alone(|| bare::write(&dir.path(name), xml, lines));
+    let write = |name: &str, xml: &str, lines: &[raw_file::RawAcquisition]| {
+        alone(|| raw_file::write(&dir.path(name), xml, lines))
+    };
     let truth = truth();
     let all = 0..DIMS[1];
     // Maps from the complete scan, by which the others are judged.
@@ -113,7 +123,7 @@ fn calibration_lines_make_coil_maps_wherever_they_are() {
     for (factor, within, apart) in BART_MAPS {
         let image = || all.clone().step_by(factor).map(|s| acquisition(0, s));
         let central = || all.clone().filter(|&s| is_central(s));
-        let cases: [(&str, Option<CalibrationMode>, Vec<bare::Line>); 6] = [
+        let cases: [(&str, Option<CalibrationMode>, Vec<raw_file::RawAcquisition>); 6] = [
             // As Siemens' converter flags them.
             ("embedded", Some(CalibrationMode::Embedded), {
                 let of = |s: usize| match (s % factor == 0, is_central(s)) {
@@ -165,7 +175,9 @@ fn calibration_lines_make_coil_maps_wherever_they_are() {
 #[test]
 fn without_calibration_lines_the_program_says_what_to_do() {
     let dir = TempDir::new();
-    let write = |name: &str, xml: &str, lines: &[bare::Line]| alone(|| bare::write(&dir.path(name), xml, lines));
+    let write = |name: &str, xml: &str, lines: &[raw_file::RawAcquisition]| {
+        alone(|| raw_file::write(&dir.path(name), xml, lines))
+    };
     let truth = truth();
     dir.ok("simulate --matrix 64,56 --coils 8 --maps maps.cfl -o whole.h5");
     for (factor, bart) in BART_TRUE_MAPS {
@@ -235,7 +247,7 @@ fn uses_of_acquisitions_are_told() {
         .chain(of(NAVIGATION, 0..2))
         .chain((0..24).map(external))
         .collect();
-    alone(|| bare::write(&dir.path("scan.h5"), &header(2, Some(CalibrationMode::Separate)), &lines));
+    alone(|| raw_file::write(&dir.path("scan.h5"), &header(2, Some(CalibrationMode::Separate)), &lines));
     let info = dir.ok("info scan.h5");
     for line in [
         "acquisitions            65",

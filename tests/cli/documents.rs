@@ -2,7 +2,7 @@
 
 use crate::common::documents::{blocks, documents, Block};
 use crate::common::say;
-use crate::{alone, Outcome, TempDir};
+use crate::{alone, ProgramOutput, TempDir};
 use std::process::Command;
 
 /// Other commands of shell blocks, by their first words, and what runs them.
@@ -45,7 +45,7 @@ const OTHER_LANGUAGES: [(&str, &str); 7] = [
 const WARNINGS: [(&str, &str); 1] = [("scan.h5 --compress 8", "whiten the data")];
 
 /// A command, and the output that the document shows.
-struct Shown {
+struct DocumentedCommand {
     place: String,
     command: String,
     output: Vec<String>,
@@ -61,8 +61,8 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// Returns the commands of a block. In a console block they begin with `$ `, and other lines are output.
-fn commands(block: &Block) -> Vec<Shown> {
-    let mut all: Vec<Shown> = Vec::new();
+fn commands(block: &Block) -> Vec<DocumentedCommand> {
+    let mut all: Vec<DocumentedCommand> = Vec::new();
     let mut continues = false;
     for line in &block.lines {
         let command = match block.language.as_str() {
@@ -86,7 +86,7 @@ fn commands(block: &Block) -> Vec<Shown> {
             let last = all.last_mut().unwrap();
             last.command = format!("{} {command}", last.command);
         } else if !command.is_empty() {
-            all.push(Shown { place: block.place.clone(), command: command.to_owned(), output: Vec::new() });
+            all.push(DocumentedCommand { place: block.place.clone(), command: command.to_owned(), output: Vec::new() });
         }
         continues = more;
     }
@@ -100,7 +100,7 @@ fn without_figures(line: &str) -> String {
 }
 
 /// Checks that the lines which the document shows come in this order; `...` stands for lines that are left out.
-fn check_output(shown: &Shown, printed: &str) {
+fn check_output(shown: &DocumentedCommand, printed: &str) {
     let mut lines = printed.lines().map(without_figures);
     for wanted in shown.output.iter().filter(|line| line.trim() != "...") {
         let wanted = without_figures(wanted);
@@ -108,7 +108,7 @@ fn check_output(shown: &Shown, printed: &str) {
     }
 }
 
-fn run(dir: &TempDir, command: &str) -> Outcome {
+fn run(dir: &TempDir, command: &str) -> ProgramOutput {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_recon")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let mut shell = Command::new("sh");
@@ -117,7 +117,7 @@ fn run(dir: &TempDir, command: &str) -> Outcome {
     let output = output.unwrap().wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    Outcome { line: command.to_owned(), status: output.status.code(), stdout, stderr }
+    ProgramOutput { line: command.to_owned(), status: output.status.code(), stdout, stderr }
 }
 
 fn run_document(document: &str) {

@@ -1,10 +1,10 @@
 //! Files that could be read in more than one way: an error or a warning says so.
 
 use crate::common::Random;
-use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::ismrmrd::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::tests::write_cfl;
 use crate::io::{read_cfl, Dataset, ScanIndex};
-use crate::{alone, bare, distance, noise, only_image, read_images, scan, space, write_dataset, TempDir};
+use crate::{alone, distance, noise, only_image, raw_file, read_images, scan, space, write_dataset, TempDir};
 use num_complex::Complex;
 use recon::trajectory::SpokeOrder;
 use recon::Trajectory;
@@ -192,21 +192,21 @@ fn maps_and_companions_of_another_order_are_errors() {
 }
 
 /// The XML header of one encoding.
-fn xml(matrix: [usize; 3], trajectory: TrajectoryKind, steps: [Option<Limits>; 2]) -> String {
-    let whole = Space { matrix, fov_mm: matrix.map(|n| n as f32) };
-    let encoding = Encoding { encoded: whole, recon: whole, trajectory, steps, parallel: None };
+fn xml(matrix: [usize; 3], trajectory: TrajectoryKind, steps: [Option<EncodingLimits>; 2]) -> String {
+    let whole = EncodingSpace { matrix, fov_mm: matrix.map(|n| n as f32) };
+    let encoding = HeaderEncoding { encoded: whole, recon: whole, trajectory, steps, parallel: None };
     Header { encodings: vec![encoding], ..Header::default() }.to_xml()
 }
 
 /// Shots of a trajectory as a file holds them. `numbers` turns the coordinates and the shot of a sample into the
 /// numbers of the file.
-fn lines(k: &Trajectory, numbers: impl Fn(&[f32], usize) -> Vec<f32>) -> Vec<bare::Line> {
+fn lines(k: &Trajectory, numbers: impl Fn(&[f32], usize) -> Vec<f32>) -> Vec<raw_file::RawAcquisition> {
     let samples = k.samples_per_shot();
     let point = |m: usize| (0..k.ndim()).map(|axis| k.axis(axis)[m] as f32).collect::<Vec<_>>();
     let line = |shot: usize| {
         let trajectory: Vec<f32> =
             (shot * samples..(shot + 1) * samples).flat_map(|m| numbers(&point(m), shot)).collect();
-        bare::Line {
+        raw_file::RawAcquisition {
             steps: [shot as u16, 0],
             dimensions: (trajectory.len() / samples) as u16,
             trajectory,
@@ -223,18 +223,19 @@ fn raw_data_that_could_be_read_in_two_ways() {
     let (plane, volume) = ([16, 16, 1], [12, 12, 8]);
     let radial = Trajectory::radial2d(20, 32, SpokeOrder::Linear).unwrap();
     let ball = Trajectory::radial3d(60, 24).unwrap();
-    let limits = |maximum: u16, center: u16| Some(Limits { minimum: 0, maximum, center });
+    let limits = |maximum: u16, center: u16| Some(EncodingLimits { minimum: 0, maximum, center });
     let of = |kind: TrajectoryKind, matrix: [usize; 3]| xml(matrix, kind, [None, None]);
-    let steps = |mut lines: Vec<bare::Line>, f: &dyn Fn(u16) -> [u16; 2]| {
+    let steps = |mut lines: Vec<raw_file::RawAcquisition>, f: &dyn Fn(u16) -> [u16; 2]| {
         lines.iter_mut().enumerate().for_each(|(i, line)| line.steps = f(i as u16));
         lines
     };
-    let grid: Vec<bare::Line> = (0..16).map(|y| bare::Line { steps: [y, 0], ..line_of(16, y) }).collect();
+    let grid: Vec<raw_file::RawAcquisition> =
+        (0..16).map(|y| raw_file::RawAcquisition { steps: [y, 0], ..line_of(16, y) }).collect();
     let other = TrajectoryKind::Other;
     let cartesian = xml(plane, TrajectoryKind::Cartesian, [limits(15, 8), None]);
     // What it is, header, acquisitions, status, words on the error stream. Without words, the error stream is empty.
     let quarter = |k: &[f32], _: usize| vec![k[0], k[1], 0.25];
-    let cases: Vec<(&str, String, Vec<bare::Line>, i32, &[&str])> = vec![
+    let cases: Vec<(&str, String, Vec<raw_file::RawAcquisition>, i32, &[&str])> = vec![
         ("right", of(other, plane), lines(&radial, |k, _| k.to_vec()), 0, &[]),
         ("weights", of(other, plane), lines(&radial, |k, _| vec![k[0], k[1], k[0].hypot(k[1])]), 0, &[]),
         ("whole grid", cartesian.clone(), grid.clone(), 0, &[]),
@@ -325,7 +326,7 @@ fn raw_data_that_could_be_read_in_two_ways() {
         ),
     ];
     for (what, header, lines, status, words) in cases {
-        alone(|| bare::write(&dir.path("a.h5"), &header, &lines));
+        alone(|| raw_file::write(&dir.path("a.h5"), &header, &lines));
         if status != 0 {
             dir.fails(status, "grid a.h5 -o x.h5", words);
             continue;
@@ -340,7 +341,7 @@ fn raw_data_that_could_be_read_in_two_ways() {
 
     // All samples have the same kz, at the edge, so that the plan itself warns of nothing.
     let edge = lines(&ball, |k, _| vec![k[0], k[1], -0.5]);
-    alone(|| bare::write(&dir.path("a.h5"), &of(other, volume), &edge));
+    alone(|| raw_file::write(&dir.path("a.h5"), &of(other, volume), &edge));
     let out = dir.run("fhd a.h5 -o x.h5");
     let line = "recon: warn: k along z is -0.5 in all samples, but the encoded matrix has 8 voxels";
     assert!(out.status == Some(0) && out.stderr.starts_with(line), "{out:?}");
@@ -359,9 +360,9 @@ fn raw_data_that_could_be_read_in_two_ways() {
 }
 
 /// A line of a Cartesian scan, without a trajectory.
-fn line_of(samples: usize, seed: u16) -> bare::Line {
+fn line_of(samples: usize, seed: u16) -> raw_file::RawAcquisition {
     let data = noise(samples, seed as u64 + 1).iter().flat_map(|z| [z.re, z.im]).collect();
-    bare::Line { data, ..Default::default() }
+    raw_file::RawAcquisition { data, ..Default::default() }
 }
 
 /// Scans of several slices with slightly different trajectories, so that each has a plan of its own.

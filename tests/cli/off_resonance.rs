@@ -2,7 +2,7 @@
 
 use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::Image;
-use crate::{alone, bare, distance, read_images, write_dataset, TempDir};
+use crate::{alone, distance, raw_file, read_images, write_dataset, TempDir};
 use num_complex::Complex;
 use std::f64::consts::TAU;
 use std::fs;
@@ -162,9 +162,9 @@ fn discarded_samples_count_for_the_times() {
     dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
     let dataset = read_dataset(&dir, "scan.h5");
     let (scan, discarded, per_shot) = (&dataset.scans[0], 300, 1000);
-    let lines: Vec<bare::Line> = (0..scan.samples_per_shot.len() * per_shot)
+    let lines: Vec<raw_file::RawAcquisition> = (0..scan.samples_per_shot.len() * per_shot)
         .step_by(per_shot)
-        .map(|first| bare::Line {
+        .map(|first| raw_file::RawAcquisition {
             dimensions: 2,
             trajectory: (first..first + per_shot).flat_map(|m| [0, 1].map(|a| scan.coordinates[a][m])).collect(),
             data: scan.data[first..first + per_shot].iter().flat_map(|z| [z.re, z.im]).collect(),
@@ -173,7 +173,7 @@ fn discarded_samples_count_for_the_times() {
             ..Default::default()
         })
         .collect();
-    alone(|| bare::write(&dir.path("late.h5"), &dataset.header.to_xml(), &lines));
+    alone(|| raw_file::write(&dir.path("late.h5"), &dataset.header.to_xml(), &lines));
     let kept: Vec<usize> = (0..scan.data.len()).filter(|m| m % per_shot >= discarded).collect();
     let map = &read_images(dir.path("map.h5"))[0].data;
     let exact: Vec<Complex<f64>> = (0..48 * 48)

@@ -19,7 +19,7 @@ mod outputs;
 mod pictures;
 mod reader;
 
-use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::ismrmrd::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::tests::{test_data, write_cfl};
 use crate::io::{read_cfl, read_npy, Dataset, Image, Placement, Scan, ScanIndex};
 use num_complex::Complex;
@@ -79,12 +79,17 @@ impl TempDir {
     }
 
     /// Runs the program in this folder, with arguments that have no spaces.
-    fn run(&self, line: &str) -> Outcome {
+    fn run(&self, line: &str) -> ProgramOutput {
         let mut command = self.command(line);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let out = alone(|| command.spawn()).unwrap().wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Outcome { line: line.into(), status: out.status.code(), stdout: text(out.stdout), stderr: text(out.stderr) }
+        ProgramOutput {
+            line: line.into(),
+            status: out.status.code(),
+            stdout: text(out.stdout),
+            stderr: text(out.stderr),
+        }
     }
 
     /// Runs the program, which must succeed and print nothing to the error stream. Returns the standard output.
@@ -123,7 +128,7 @@ impl Drop for TempDir {
 
 #[derive(Debug)]
 #[allow(dead_code)]
-struct Outcome {
+struct ProgramOutput {
     line: String,
     status: Option<i32>,
     stdout: String,
@@ -167,12 +172,18 @@ fn noise(count: usize, seed: u64) -> Vec<Complex<f32>> {
     (0..count).map(|_| Complex::new(next(), next())).collect()
 }
 
-fn space(matrix: [usize; 3], fov_mm: [f32; 3]) -> Space {
-    Space { matrix, fov_mm }
+fn space(matrix: [usize; 3], fov_mm: [f32; 3]) -> EncodingSpace {
+    EncodingSpace { matrix, fov_mm }
 }
 
 /// A dataset of one 2D scan and its encoding.
-fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, data: Vec<Complex<f32>>) -> Dataset {
+fn scan(
+    trajectory: &Trajectory,
+    encoded: EncodingSpace,
+    recon: EncodingSpace,
+    coils: usize,
+    data: Vec<Complex<f32>>,
+) -> Dataset {
     let samples = trajectory.samples();
     let scan = Scan {
         index: ScanIndex::default(),
@@ -193,7 +204,7 @@ fn scan(trajectory: &Trajectory, encoded: Space, recon: Space, coils: usize, dat
         coil_matrix: None,
         noise_level: None,
     };
-    let encoding = Encoding { encoded, recon, trajectory: TrajectoryKind::Other, ..Default::default() };
+    let encoding = HeaderEncoding { encoded, recon, trajectory: TrajectoryKind::Other, ..Default::default() };
     let header = Header { encodings: vec![encoding], ..Header::default() };
     Dataset { header, scans: vec![scan], noise: Vec::new(), calibration: Vec::new(), uses: Vec::new() }
 }
@@ -479,7 +490,7 @@ fn other_voxel_sizes_are_interpolated_by_fourier() {
 
 /// Writes raw data in the layout of ISMRMRD. It can write what the writer of the program cannot: other counters, and
 /// acquisitions without a trajectory.
-mod bare {
+mod raw_file {
     use hdf5::types::{VarLenArray, VarLenAscii};
 
     #[derive(hdf5::H5Type, Clone, Copy, Default)]
@@ -536,7 +547,7 @@ mod bare {
 
     /// An acquisition.
     #[derive(Clone, Default)]
-    pub struct Line {
+    pub struct RawAcquisition {
         /// Flags of ISMRMRD, bit by bit.
         pub flags: u64,
         /// The encoding.
@@ -558,7 +569,7 @@ mod bare {
         pub sample_time: f32,
     }
 
-    pub fn write(path: &std::path::Path, xml: &str, lines: &[Line]) {
+    pub fn write(path: &std::path::Path, xml: &str, lines: &[RawAcquisition]) {
         let file = hdf5::File::create(path).unwrap();
         let group = file.create_group("dataset").unwrap();
         let text = VarLenAscii::from_ascii(xml).unwrap();
@@ -600,8 +611,8 @@ fn cartesian_data_without_trajectory() {
     let (nx, ny) = (30, 17);
     let data = noise(nx * ny, 4);
     let matrix = space([nx, ny, 1], [60.0, 34.0, 5.0]);
-    let limits = Limits { minimum: 0, maximum: ny as u16 - 1, center: ny as u16 / 2 };
-    let encoding = Encoding {
+    let limits = EncodingLimits { minimum: 0, maximum: ny as u16 - 1, center: ny as u16 / 2 };
+    let encoding = HeaderEncoding {
         encoded: matrix,
         recon: matrix,
         trajectory: TrajectoryKind::Cartesian,
@@ -609,7 +620,7 @@ fn cartesian_data_without_trajectory() {
         parallel: None,
     };
     let xml = Header { encodings: vec![encoding], ..Header::default() }.to_xml();
-    let line = |y: usize| bare::Line {
+    let line = |y: usize| raw_file::RawAcquisition {
         steps: [y as u16, 0],
         data: data[y * nx..][..nx].iter().flat_map(|z| [z.re, z.im]).collect(),
         ..Default::default()
@@ -617,7 +628,7 @@ fn cartesian_data_without_trajectory() {
     // First the even lines, then the odd ones, then line 3 once more.
     let order = (0..ny).step_by(2).chain((1..ny).step_by(2)).chain([3]);
     let lines: Vec<_> = order.map(line).collect();
-    alone(|| bare::write(&dir.path("scan.h5"), &xml, &lines));
+    alone(|| raw_file::write(&dir.path("scan.h5"), &xml, &lines));
     let exact = inverse_fft(&data, [nx, ny]);
     dir.ok("grid scan.h5 -o image.h5");
     assert!(distance(&only_image(&dir.path("image.h5")).data, &exact) < 1e-4);
@@ -792,8 +803,9 @@ fn field_maps_of_images_and_raw_data() {
     alone(|| recon::atomic_file::whole(|f| crate::io::write_images(f, &dir.path("images.h5"), &images))).unwrap();
     dir.ok("fieldmap images.h5 --echo-times 0.0046,0.0069 --slice 1 -o of_images.h5");
     assert!(error("of_images.h5", &field) < 1.0);
-    let space = Space { matrix: [n, n, 1], fov_mm: [240.0, 240.0, 5.0] };
-    let encoding = Encoding { encoded: space, recon: space, trajectory: TrajectoryKind::Other, ..Default::default() };
+    let space = EncodingSpace { matrix: [n, n, 1], fov_mm: [240.0, 240.0, 5.0] };
+    let encoding =
+        HeaderEncoding { encoded: space, recon: space, trajectory: TrajectoryKind::Other, ..Default::default() };
     let mut header = Header { encodings: vec![encoding], echo_times_ms: vec![4.6, 6.9], ..Default::default() };
     let raw = |header: &Header| Dataset {
         header: header.clone(),

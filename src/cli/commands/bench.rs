@@ -2,7 +2,7 @@
 
 use crate::defaults::{CHECKED_OUTPUTS, RUNS, TOLERANCE};
 use crate::options::{DeviceChoice, MethodKind, Precision, SimdKind};
-use crate::progress::Progress;
+use crate::progress::ProgressIndicator;
 use crate::run::output::say;
 use crate::run::resize::zeros;
 use clap::ValueEnum;
@@ -32,7 +32,7 @@ use std::time::Instant;
 pub struct BenchArgs {
     /// What to measure
     #[arg(value_enum)]
-    case: Case,
+    case: BenchCase,
 
     /// One JSON object a line, with the keys case, backend, device, threads, method, tolerance, error, plan_ms,
     /// median_ms, runs, host_bytes, device_bytes, and operation, precision, simd, samples, voxels, coils
@@ -74,7 +74,7 @@ pub struct BenchArgs {
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Case {
+enum BenchCase {
     /// 3D, 555 spokes of 512 samples to 128^3 (Stone et al. 2008)
     Stone,
     /// 504 spokes of 512 samples to 256^2
@@ -111,33 +111,35 @@ pub fn run(args: &BenchArgs) -> Result<()> {
 }
 
 /// A case: matrix and trajectory.
-struct Setup<T: Real> {
+struct BenchSetup<T: Real> {
     dims: Vec<usize>,
     k: Vec<Vec<T>>,
     coils: usize,
     iterations: usize,
 }
 
-impl<T: Real> Setup<T> {
-    fn new(case: Case) -> Result<Self> {
+impl<T: Real> BenchSetup<T> {
+    fn new(case: BenchCase) -> Result<Self> {
         let (dims, trajectory) = match case {
-            Case::Stone | Case::Exact | Case::Cg3d => (vec![128; 3], Trajectory::radial3d(555, 512)?),
-            Case::Radial2d | Case::Cg2d => (vec![256; 2], Trajectory::radial2d(504, 512, SpokeOrder::Linear)?),
-            Case::Propeller => (vec![512; 2], Trajectory::propeller(17, 24, 960)?),
-            Case::Large3d => (vec![256; 3], Trajectory::radial3d(16384, 512)?),
+            BenchCase::Stone | BenchCase::Exact | BenchCase::Cg3d => (vec![128; 3], Trajectory::radial3d(555, 512)?),
+            BenchCase::Radial2d | BenchCase::Cg2d => {
+                (vec![256; 2], Trajectory::radial2d(504, 512, SpokeOrder::Linear)?)
+            }
+            BenchCase::Propeller => (vec![512; 2], Trajectory::propeller(17, 24, 960)?),
+            BenchCase::Large3d => (vec![256; 3], Trajectory::radial3d(16384, 512)?),
         };
         let mut k: Vec<Vec<T>> = (0..dims.len()).map(|axis| trajectory.axis_as(axis)).collect();
-        if case == Case::Exact {
+        if case == BenchCase::Exact {
             let mut random = Random(1);
             let kept = random.choose(trajectory.samples(), 4096);
             k = k.iter().map(|k| kept.iter().map(|&m| k[m]).collect()).collect();
         }
         let (coils, iterations) = match case {
-            Case::Cg2d => (8, 30),
-            Case::Cg3d => (1, 60),
+            BenchCase::Cg2d => (8, 30),
+            BenchCase::Cg3d => (1, 60),
             _ => (1, 0),
         };
-        Ok(Setup { dims, k, coils, iterations })
+        Ok(BenchSetup { dims, k, coils, iterations })
     }
 
     fn slices(&self) -> Vec<&[T]> {
@@ -207,7 +209,7 @@ fn distance<T: Real>(values: impl Iterator<Item = Complex<T>>, exact: &[Complex<
     (error / norm).sqrt()
 }
 
-struct Row {
+struct BenchResult {
     tolerance: f64,
     error: f64,
     plan_ms: f64,
@@ -216,12 +218,12 @@ struct Row {
 }
 
 fn measure<T: Real>(args: &BenchArgs) -> Result<()> {
-    let setup = Setup::<T>::new(args.case)?;
+    let setup = BenchSetup::<T>::new(args.case)?;
     let tolerances = if args.tolerance.is_empty() { vec![TOLERANCE] } else { args.tolerance.clone() };
     let options: Vec<Options> = tolerances
         .iter()
         .map(|&tolerance| Options {
-            method: if args.case == Case::Exact { Method::Exact } else { args.method.into() },
+            method: if args.case == BenchCase::Exact { Method::Exact } else { args.method.into() },
             device: args.device.0.clone(),
             tolerance,
             threads: args.threads,
@@ -232,7 +234,7 @@ fn measure<T: Real>(args: &BenchArgs) -> Result<()> {
     if let Some(bad) = tolerances.iter().find(|&&t| !(t > 0.0 && t < 1.0)) {
         bail!(ToleranceOutOfRange, "--tolerance is {bad}: it must be between 0 and 1");
     }
-    let progress = Progress::new(tolerances.len() * (args.runs + 1), "measuring");
+    let progress = ProgressIndicator::new(tolerances.len() * (args.runs + 1), "measuring");
     let rows = match setup.iterations {
         0 => transforms(args, &setup, &options, &progress)?,
         _ => solutions(args, &setup, &options, &progress)?,
@@ -249,10 +251,10 @@ fn measure<T: Real>(args: &BenchArgs) -> Result<()> {
 
 fn transforms<T: Real>(
     args: &BenchArgs,
-    setup: &Setup<T>,
+    setup: &BenchSetup<T>,
     options: &[Options],
-    progress: &Progress,
-) -> Result<Vec<Row>> {
+    progress: &ProgressIndicator,
+) -> Result<Vec<BenchResult>> {
     let (samples, voxels) = (setup.samples(), setup.voxels());
     let adjoint = args.operation == Operation::Adjoint;
     let mut random = Random(2);
@@ -280,7 +282,7 @@ fn transforms<T: Real>(
         }
         let error = distance(checked.iter().map(|&i| output[i]), exact.as_deref().unwrap_or_default());
         let info = plan.info();
-        rows.push(Row {
+        rows.push(BenchResult {
             tolerance: options.tolerance,
             error,
             plan_ms: 1e3 * info.seconds,
@@ -294,7 +296,7 @@ fn transforms<T: Real>(
 /// The exact sums, in double precision, of some outputs.
 fn exact_outputs<T: Real>(
     args: &BenchArgs,
-    setup: &Setup<T>,
+    setup: &BenchSetup<T>,
     input: &[Complex<T>],
     checked: &[usize],
 ) -> Result<Vec<Complex<f64>>> {
@@ -328,10 +330,10 @@ fn exact_outputs<T: Real>(
 
 fn solutions<T: Real>(
     args: &BenchArgs,
-    setup: &Setup<T>,
+    setup: &BenchSetup<T>,
     options: &[Options],
-    progress: &Progress,
-) -> Result<Vec<Row>> {
+    progress: &ProgressIndicator,
+) -> Result<Vec<BenchResult>> {
     let axes: Vec<Vec<f64>> = setup.k.iter().map(|k| wide(k)).collect();
     let axes: Vec<&[f64]> = axes.iter().map(|k| &k[..]).collect();
     let ndim = setup.dims.len();
@@ -366,7 +368,7 @@ fn solutions<T: Real>(
         }
         solutions.push(image.clone());
         if let Some(info) = info {
-            rows.push(Row {
+            rows.push(BenchResult {
                 tolerance: options.tolerance,
                 error: 0.0,
                 plan_ms: 1e3 * median(plans),
@@ -385,7 +387,7 @@ fn solutions<T: Real>(
 /// The same iterations in double precision.
 fn reference<T: Real>(
     args: &BenchArgs,
-    setup: &Setup<T>,
+    setup: &BenchSetup<T>,
     axes: &[&[f64]],
     kspace: &[Complex<T>],
     maps: Option<&[Complex<T>]>,
@@ -404,7 +406,7 @@ fn name<V: ValueEnum>(value: V) -> String {
     value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
 }
 
-fn print<T: Real>(args: &BenchArgs, setup: &Setup<T>, row: &Row) -> Result<()> {
+fn print<T: Real>(args: &BenchArgs, setup: &BenchSetup<T>, row: &BenchResult) -> Result<()> {
     let info = &row.info;
     let pairs = setup.samples() as f64 * setup.voxels() as f64 / (1e6 * row.median_ms);
     if !args.json {

@@ -3,7 +3,7 @@
 use crate::defaults;
 use crate::io::{Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, LambdaUnitKind, PlanArgs, Precision, PriorKind};
-use crate::progress::Progress;
+use crate::progress::ProgressIndicator;
 use crate::reader::read_images;
 use crate::run::calibration;
 use crate::run::frames;
@@ -283,7 +283,7 @@ fn compute<T: Real>(args: &CgArgs) -> Result<()> {
     }
     let options = args.options()?;
     let total: usize = scans.iter().map(|s| frames::count(frames, s) * args.images(s) * args.iterations).sum();
-    let progress = Progress::new(total, "conjugate gradients");
+    let progress = ProgressIndicator::new(total, "conjugate gradients");
     let mut done = 0;
     let mut files = AtomicFiles::new();
     let mut q_written = false;

@@ -1,6 +1,6 @@
 //! `recon compare`.
 
-use crate::io::png::{write_png_row, Tile};
+use crate::io::png::{write_png_row, GreySlice};
 use crate::io::{Image, Placement};
 use crate::reader::read_images;
 use crate::run::output::{check_outputs, say};
@@ -89,15 +89,15 @@ fn reversed([x, y, z]: [usize; 3]) -> [usize; 3] {
 
 /// One image of three axes.
 #[derive(Clone)]
-struct Volume {
+struct ImageVolume {
     dims: [usize; 3],
     data: Vec<Complex<f64>>,
     placement: Placement,
 }
 
-impl Volume {
+impl ImageVolume {
     /// With its axes reversed: a 2D image stays in the plane. Its placement is then unknown.
-    fn transposed(&self) -> Result<Volume> {
+    fn transposed(&self) -> Result<ImageVolume> {
         let [a, b, c] = self.dims;
         let dims = reversed(self.dims);
         let mut data = zeros(self.data.len())?;
@@ -106,26 +106,26 @@ impl Volume {
             let at = if c == 1 { x * b + y } else { (x * b + y) * c + w };
             data[at] = *z;
         }
-        Ok(Volume { dims, data, placement: Placement::default() })
+        Ok(ImageVolume { dims, data, placement: Placement::default() })
     }
 
     /// Returns the slice that pictures show.
-    fn middle_slice(&self) -> Volume {
+    fn middle_slice(&self) -> ImageVolume {
         let [nx, ny, nz] = self.dims;
         let data = self.data[nz / 2 * nx * ny..][..nx * ny].to_vec();
-        Volume { dims: [nx, ny, 1], data, placement: self.placement }
+        ImageVolume { dims: [nx, ny, 1], data, placement: self.placement }
     }
 
-    fn placed(self, dims: [usize; 3]) -> Result<Volume> {
+    fn placed(self, dims: [usize; 3]) -> Result<ImageVolume> {
         let mut data = zeros(checked_product(&dims, "an image")?)?;
         recentre(&self.data, &self.dims, &mut data, &dims);
-        Ok(Volume { dims, data, ..self })
+        Ok(ImageVolume { dims, data, ..self })
     }
 }
 
-fn volumes(path: &Path) -> Result<Vec<Volume>> {
+fn volumes(path: &Path) -> Result<Vec<ImageVolume>> {
     let images = read_images(path)?;
-    let volume = |image: &Image, c: usize| Volume {
+    let volume = |image: &Image, c: usize| ImageVolume {
         dims: image.dims,
         data: image.channel(c).iter().map(|z| Complex::new(z.re as f64, z.im as f64)).collect(),
         placement: image.placement,
@@ -144,10 +144,10 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     check_outputs(args.picture.as_slice(), &args.files)?;
     let mut truths = volumes(truth_path)?;
     if args.transpose {
-        truths = truths.iter().map(Volume::transposed).collect::<Result<_>>()?;
+        truths = truths.iter().map(ImageVolume::transposed).collect::<Result<_>>()?;
     }
     // The slices of the picture, each with its factor.
-    let mut slices: Vec<(Volume, f64)> = Vec::new();
+    let mut slices: Vec<(ImageVolume, f64)> = Vec::new();
     for path in image_paths {
         let images = volumes(path)?;
         if truths.len() != 1 && truths.len() != images.len() {
@@ -183,10 +183,10 @@ pub fn run(args: &CompareArgs) -> Result<()> {
             // one.
             let placements = slices.iter().map(|(slice, _)| slice.placement);
             let placement = placements.into_iter().find(|p| p.is_known()).unwrap_or_default();
-            let panel = |(slice, scale): &(Volume, f64)| {
-                Tile::of(slice.dims, &placement, |i| (slice.data[i].norm() * scale) as f32)
+            let panel = |(slice, scale): &(ImageVolume, f64)| {
+                GreySlice::of(slice.dims, &placement, |i| (slice.data[i].norm() * scale) as f32)
             };
-            let panels: Vec<Tile> = slices.iter().map(panel).collect();
+            let panels: Vec<GreySlice> = slices.iter().map(panel).collect();
             let largest = panels[0].pixels.iter().copied().fold(0.0, f32::max);
             whole(|files| write_png_row(files, picture, &panels, (largest > 0.0).then_some(largest)))
         }
@@ -195,8 +195,8 @@ pub fn run(args: &CompareArgs) -> Result<()> {
 
 /// An image and its truth on one matrix, and the result of comparing them.
 struct Comparison {
-    image: Volume,
-    truth: Volume,
+    image: ImageVolume,
+    truth: ImageVolume,
     metrics: Metrics,
     /// Whether magnitudes were compared.
     magnitude: bool,
@@ -206,7 +206,7 @@ struct Comparison {
 }
 
 impl Comparison {
-    fn new(args: &CompareArgs, image: Volume, truth: Volume) -> Result<Comparison> {
+    fn new(args: &CompareArgs, image: ImageVolume, truth: ImageVolume) -> Result<Comparison> {
         let hint = order_hint(image.dims, truth.dims);
         let volumes = [&image, &truth].map(|v| v.dims[2] > 1);
         if !hint.is_empty() || volumes[0] != volumes[1] {
@@ -244,7 +244,7 @@ impl Comparison {
             let largest = truth.data.iter().map(|z| z.norm()).fold(0.0, f64::max);
             truth.data.iter().map(|z| z.norm() > part as f64 * largest).collect()
         });
-        let by = |truth: &Volume, scale: Scale, mask: Option<&[bool]>| match magnitude {
+        let by = |truth: &ImageVolume, scale: Scale, mask: Option<&[bool]>| match magnitude {
             true => compare_magnitude(&image.data, &truth.data, scale, mask),
             false => compare(&image.data, &truth.data, scale, mask),
         };

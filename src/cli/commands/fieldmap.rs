@@ -4,7 +4,7 @@ use crate::defaults;
 use crate::io::ismrmrd::Header;
 use crate::io::{read_cfl, Dataset, Image, Scan, ScanIndex};
 use crate::options::{DensityArgs, InputArgs, Matrix, PlanArgs, Precision, Whiten};
-use crate::reader::{read_either, read_images, Contents};
+use crate::reader::{read_either, read_images, FileContents};
 use crate::run::input::{self, name};
 use crate::run::off_resonance::OffResonance;
 use crate::run::output::{
@@ -131,8 +131,8 @@ pub fn run(args: &FieldMapArgs) -> Result<()> {
 fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
     let (echoes, header) = match &args.inputs[..] {
         [one] if has_ending(one, &[".h5", ".mrd"]) => match read_either(one, &args.group)? {
-            Contents::Raw(dataset) => gridded::<T>(args, dataset)?,
-            Contents::Images(images) => (of_contrasts(args, images)?, None),
+            FileContents::Raw(dataset) => gridded::<T>(args, dataset)?,
+            FileContents::Images(images) => (of_contrasts(args, images)?, None),
         },
         [one] if has_ending(one, &[".cfl", ".hdr"]) => (of_bart(one)?, None),
         [one] => bail!(

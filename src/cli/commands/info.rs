@@ -1,7 +1,7 @@
 //! `recon info`.
 
 use crate::io::{read_cfl, read_images, Dataset, Image, Scan};
-use crate::reader::{read_either, Contents};
+use crate::reader::{read_either, FileContents};
 use crate::run::input::kind_name;
 use crate::run::output::{counted_images, has_ending, say};
 use recon::acquisition::AcquisitionUse;
@@ -35,8 +35,8 @@ pub fn run(args: &InfoArgs) -> Result<()> {
         }
         Some(path) if has_ending(path, &[".nii", ".nii.gz", ".npy"]) => read_images(path).and_then(|i| images(&i)),
         Some(path) => match read_either(path, &args.group)? {
-            Contents::Raw(dataset) => raw(&dataset),
-            Contents::Images(found) => images(&found),
+            FileContents::Raw(dataset) => raw(&dataset),
+            FileContents::Images(found) => images(&found),
         },
     }
 }

@@ -1,10 +1,10 @@
 //! `recon propeller`.
 
 use crate::defaults;
-use crate::io::ismrmrd::{Encoding, Header, Space, TrajectoryKind};
+use crate::io::ismrmrd::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{write_dataset, Dataset, Scan};
 use crate::options::{BladePhaseKind, Combination, InputArgs, PlanArgs, Precision};
-use crate::progress::Progress;
+use crate::progress::ProgressIndicator;
 use crate::run::frames;
 use crate::run::input::name;
 use crate::run::output;
@@ -99,7 +99,7 @@ fn compute<T: Real>(args: &PropellerArgs) -> Result<()> {
         weighting: !args.no_weighting,
     };
     let options = args.plan.options()?;
-    let progress = Progress::new(scans.iter().map(|s| frames::count(frames, s)).sum(), "motion correction");
+    let progress = ProgressIndicator::new(scans.iter().map(|s| frames::count(frames, s)).sum(), "motion correction");
     let (mut images, mut reports, mut still) = (Vec::new(), Vec::new(), Vec::new());
     for (scan, &resize) in scans.iter().zip(&resizes) {
         square_voxels(scan)?;
@@ -171,9 +171,9 @@ fn header(scans: &[Scan]) -> Header {
     let last = scans.iter().map(|s| s.index.encoding).max().unwrap_or(0);
     let encoding = |number| {
         let scan = scans.iter().find(|s| s.index.encoding == number).unwrap_or(&scans[0]);
-        Encoding {
-            encoded: Space { matrix: scan.encoded_matrix, fov_mm: scan.encoded_fov_mm },
-            recon: Space { matrix: scan.recon_matrix, fov_mm: scan.recon_fov_mm },
+        HeaderEncoding {
+            encoded: EncodingSpace { matrix: scan.encoded_matrix, fov_mm: scan.encoded_fov_mm },
+            recon: EncodingSpace { matrix: scan.recon_matrix, fov_mm: scan.recon_fov_mm },
             trajectory: TrajectoryKind::Other,
             steps: [None, None],
             parallel: None,

@@ -1,7 +1,7 @@
 //! `recon simulate`.
 
 use crate::io::cfl::pair;
-use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::ismrmrd::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, Image, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, Matrix};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity, TimeArgs};
@@ -41,8 +41,8 @@ pub struct SimulateArgs {
     matrix: Matrix,
 
     /// Where samples are taken
-    #[arg(long, value_enum, default_value_t = Kind::Radial, help_heading = "Trajectory")]
-    trajectory: Kind,
+    #[arg(long, value_enum, default_value_t = TrajectoryChoice::Radial, help_heading = "Trajectory")]
+    trajectory: TrajectoryChoice,
 
     /// Spokes (of each partition), interleaves, rosettes or blades
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
@@ -161,7 +161,7 @@ fn parse_motion(text: &str) -> std::result::Result<[f64; 2], String> {
 
 /// Kinds of trajectories.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Kind {
+enum TrajectoryChoice {
     /// All points of the grid, a line along x a shot
     Cartesian,
     /// Spokes through the centre, in the order of their angles (2D)
@@ -452,13 +452,13 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
         ("--angular", args.angular.is_some()),
     ];
     let (used, ndim): (&[&str], Option<usize>) = match args.trajectory {
-        Kind::Cartesian => (&[], None),
-        Kind::Radial | Kind::GoldenAngle => (&["--shots", "--samples"], Some(2)),
-        Kind::StackOfStars => (&["--shots", "--samples", "--partitions"], Some(3)),
-        Kind::Kooshball => (&["--shots", "--samples"], Some(3)),
-        Kind::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
-        Kind::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
-        Kind::Propeller => (&["--shots", "--samples", "--lines", "--motion"], Some(2)),
+        TrajectoryChoice::Cartesian => (&[], None),
+        TrajectoryChoice::Radial | TrajectoryChoice::GoldenAngle => (&["--shots", "--samples"], Some(2)),
+        TrajectoryChoice::StackOfStars => (&["--shots", "--samples", "--partitions"], Some(3)),
+        TrajectoryChoice::Kooshball => (&["--shots", "--samples"], Some(3)),
+        TrajectoryChoice::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
+        TrajectoryChoice::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
+        TrajectoryChoice::Propeller => (&["--shots", "--samples", "--lines", "--motion"], Some(2)),
     };
     let kind = args.trajectory.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
     if let Some((name, _)) = given.iter().find(|(name, given)| *given && !used.contains(name)) {
@@ -471,31 +471,32 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
     let up = |x: f64| (x.ceil() as usize).max(1);
     let samples = |default: usize| args.samples.unwrap_or(default);
     match args.trajectory {
-        Kind::Cartesian => Trajectory::cartesian(sizes),
-        Kind::StackOfStars => {
+        TrajectoryChoice::Cartesian => Trajectory::cartesian(sizes),
+        TrajectoryChoice::StackOfStars => {
             let n = sizes[0].max(sizes[1]);
             let spokes = args.shots.unwrap_or(up(0.5 * PI * n as f64));
             let partitions = args.partitions.unwrap_or(sizes[2]);
             Trajectory::stack_of_stars(spokes, samples(2 * n), partitions, SpokeOrder::Linear)
         }
-        Kind::Radial | Kind::GoldenAngle => {
-            let order = if args.trajectory == Kind::Radial { SpokeOrder::Linear } else { SpokeOrder::GoldenAngle };
+        TrajectoryChoice::Radial | TrajectoryChoice::GoldenAngle => {
+            let order =
+                if args.trajectory == TrajectoryChoice::Radial { SpokeOrder::Linear } else { SpokeOrder::GoldenAngle };
             Trajectory::radial2d(args.shots.unwrap_or(up(0.5 * PI * n as f64)), samples(2 * n), order)
         }
-        Kind::Kooshball => {
+        TrajectoryChoice::Kooshball => {
             Trajectory::radial3d(args.shots.unwrap_or(up(0.5 * PI * n as f64 * n as f64)), samples(2 * n))
         }
-        Kind::Spiral => {
+        TrajectoryChoice::Spiral => {
             let shots = args.shots.unwrap_or(16);
             let turns = args.turns.unwrap_or_else(|| (n as f64 / (2.0 * shots.max(1) as f64)).max(1.0));
             Trajectory::spiral(shots, samples(up(PI * n as f64 * turns)), turns, args.exponent.unwrap_or(1.0))
         }
-        Kind::Rosette => {
+        TrajectoryChoice::Rosette => {
             let (radial, angular) = (args.radial.unwrap_or(5.0), args.angular.unwrap_or(3.0));
             let shots = args.shots.unwrap_or(n.div_ceil(2));
             Trajectory::rosette(shots, samples(up(PI * n as f64 * (radial + angular))), radial, angular)
         }
-        Kind::Propeller => {
+        TrajectoryChoice::Propeller => {
             let samples = samples(n);
             let lines = lines_of(args, samples);
             let shots = args.shots.unwrap_or(up(0.5 * PI * samples as f64 / lines.max(1) as f64));
@@ -528,24 +529,26 @@ fn write_ismrmrd(
         }
         false => None,
     };
-    let space = Space { matrix, fov_mm: matrix.map(|n| n as f32) };
+    let space = EncodingSpace { matrix, fov_mm: matrix.map(|n| n as f32) };
     let shots = trajectory.shots();
     let last = (shots - 1).min(u16::MAX as usize) as u16;
     let header = Header {
-        encodings: vec![Encoding {
+        encodings: vec![HeaderEncoding {
             encoded: space,
             recon: space,
             trajectory: match args.trajectory {
-                Kind::Cartesian => TrajectoryKind::Cartesian,
-                Kind::Radial | Kind::StackOfStars | Kind::Kooshball => TrajectoryKind::Radial,
-                Kind::GoldenAngle => TrajectoryKind::GoldenAngle,
-                Kind::Spiral => TrajectoryKind::Spiral,
-                Kind::Rosette | Kind::Propeller => TrajectoryKind::Other,
+                TrajectoryChoice::Cartesian => TrajectoryKind::Cartesian,
+                TrajectoryChoice::Radial | TrajectoryChoice::StackOfStars | TrajectoryChoice::Kooshball => {
+                    TrajectoryKind::Radial
+                }
+                TrajectoryChoice::GoldenAngle => TrajectoryKind::GoldenAngle,
+                TrajectoryChoice::Spiral => TrajectoryKind::Spiral,
+                TrajectoryChoice::Rosette | TrajectoryChoice::Propeller => TrajectoryKind::Other,
             },
             // Every shot has step 0 of the second; Gadgetron reads these limits without a check for their presence.
             steps: [
-                Some(Limits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
-                Some(Limits { minimum: 0, maximum: 0, center: 0 }),
+                Some(EncodingLimits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
+                Some(EncodingLimits { minimum: 0, maximum: 0, center: 0 }),
             ],
             parallel: None,
         }],

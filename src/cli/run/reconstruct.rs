@@ -5,7 +5,7 @@ use crate::defaults;
 use crate::io::cfl::MAX_DIMS;
 use crate::io::{read_cfl, Image, Scan};
 use crate::options::{Combination, DensityArgs, InputArgs, PlanArgs};
-use crate::progress::Progress;
+use crate::progress::ProgressIndicator;
 use crate::reader::read_image;
 use crate::run::frames::{self, Frames};
 use crate::run::input::name;
@@ -51,7 +51,7 @@ pub fn each_scan<P>(
     mut plan_of: impl FnMut(&Scan, usize, Option<P>) -> Result<P>,
     mut image_of: impl FnMut(&P, &Scan, usize) -> Result<Image>,
 ) -> Result<Vec<Image>> {
-    let progress = Progress::new(scans.iter().map(|scan| frames::count(frames, scan)).sum(), what);
+    let progress = ProgressIndicator::new(scans.iter().map(|scan| frames::count(frames, scan)).sum(), what);
     let mut images: Vec<Vec<Image>> = vec![Vec::new(); scans.len()];
     let mut done = 0;
     let mut plan = None;
