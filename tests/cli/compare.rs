@@ -2,12 +2,12 @@
 
 use crate::common::Random;
 use crate::io::{Image, Placement};
-use crate::{alone, noise, read_images, TempDir};
+use crate::{noise, read_images, with_lock, TempDir};
 use num_complex::Complex;
 use std::path::PathBuf;
 
 fn write_images(path: PathBuf, images: &[Image]) {
-    alone(|| crate::io::tests::write_images(path, images)).unwrap();
+    with_lock(|| crate::io::tests::write_images(path, images)).unwrap();
 }
 
 fn image(dims: [usize; 3], data: Vec<Complex<f32>>) -> Image {
@@ -140,4 +140,17 @@ fn all_series_of_a_file_are_read() {
     assert!(info.contains("12 images") && info.contains("19 x 6 x 1"), "{info}");
     write_images(dir.path("two.h5"), &frames[..2]);
     dir.fails(1, "compare frames.h5 two.h5", &["frames.h5 has 3 images", "two.h5 has 2"]);
+}
+
+#[test]
+fn picture_of_several_images() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 32,24 --trajectory radial --truth truth.h5 -o scan.h5");
+    dir.ok("grid scan.h5 -o a.h5");
+    dir.ok("cg scan.h5 -o b.h5");
+    let lines = dir.ok("compare a.h5 b.h5 truth.h5 --scale best --picture row.png");
+    assert!(lines.lines().count() == 2 && lines.contains("a.h5: error ") && lines.contains("b.h5: error "), "{lines}");
+    let picture = std::fs::read(dir.path("row.png")).unwrap();
+    let side = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
+    assert_eq!((side(16), side(20)), (3 * 32, 24));
 }

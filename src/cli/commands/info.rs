@@ -185,9 +185,9 @@ fn describe_scans(scans: &[&Scan]) -> Result<()> {
         say(&format!("  {name:<21} {}", counted(scans.iter().map(|s| counter(s) as usize))))?;
     }
     say(&format!("  coils                 {}", span(scans.iter().map(|s| s.coils))))?;
-    say(&format!("  shots an image        {}", span(scans.iter().map(|s| s.samples_per_shot.len()))))?;
-    say(&format!("  samples a shot        {}", span(scans.iter().flat_map(|s| s.samples_per_shot.iter().copied()))))?;
-    say(&format!("  samples an image      {}", span(scans.iter().map(|s| s.samples()))))?;
+    say(&format!("  shots per image       {}", span(scans.iter().map(|s| s.samples_per_shot.len()))))?;
+    say(&format!("  samples per shot      {}", span(scans.iter().flat_map(|s| s.samples_per_shot.iter().copied()))))?;
+    say(&format!("  samples per image     {}", span(scans.iter().map(|s| s.samples()))))?;
     let mut dwells: Vec<f32> = scans.iter().map(|s| s.dwell()).collect();
     dwells.sort_by(f32::total_cmp);
     dwells.dedup();
