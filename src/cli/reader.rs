@@ -342,7 +342,7 @@ impl log::Log for ForwardingLogger {
         if self.enabled(record.metadata()) {
             let mut out = std::io::stdout().lock();
             let record = (record.level() as usize, (record.target().to_owned(), record.args().to_string()));
-            // The error is ignored: if the other process has ended, nobody reads the log.
+            // The error is ignored: it means that the other process has ended.
             drop(LOG.encode(&mut out).and_then(|()| record.encode(&mut out)).and_then(|()| out.flush()));
         }
     }

@@ -38,7 +38,7 @@ fn brain_radial_undersampled() {
     // The array is indexed [x, y]: its fastest axis is y.
     assert_eq!(read_npy(&truth).unwrap().dims, [180, 230]);
     let dir = TempDir::new();
-    // Errors inside the head. BART's pics has 5.8 % with every second spoke and 10.9 % with every fourth spoke; gridding
+    // Errors inside the head. BART's pics has 5.8 % with every second spoke and 10.9 % with every fourth one. Gridding
     // has 4.7 % and 11.5 %.
     for (every, gridding, cg) in [(1, 2.0, 3.0), (2, 5.0, 4.7), (4, 12.0, 10.9)] {
         // Backprojection is similar to gridding with ramp weights.

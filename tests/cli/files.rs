@@ -224,7 +224,7 @@ struct RawDataCase {
     header: String,
     acquisitions: Vec<RawAcquisition>,
     status: i32,
-    /// Words on the error stream; if there are none, the error stream is empty.
+    /// Words on the error stream. An empty list means that the error stream is empty.
     words: &'static [&'static str],
 }
 

@@ -1,4 +1,4 @@
-//! What the tests of the program share: running it in a temporary folder, reference transforms, and scans.
+//! Helpers for the tests of the program: running it in a temporary folder, reference transforms, and scans.
 
 use crate::io::ismrmrd::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{Dataset, Image, Placement, Scan, ScanIndex};

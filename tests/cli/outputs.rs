@@ -267,10 +267,10 @@ fn contents_of_a_scan_are_counted() {
     assert!(info.contains("used for whitening    2 noise\n"), "{info}");
 }
 
-/// README.md lists the libraries that the program needs at run time.
+/// docs/program.md lists the libraries that the program needs at run time.
 #[test]
 #[cfg(target_os = "linux")]
-fn readme_lists_the_needed_libraries() {
+fn needed_libraries_are_documented() {
     let program = env!("CARGO_BIN_EXE_recon");
     let text = crate::common::run(std::process::Command::new("readelf").args(["-d", program]));
     let needed = text.lines().filter(|l| l.contains("(NEEDED)")).map(|l| l.split(['[', ']']).nth(1).unwrap());
@@ -279,11 +279,11 @@ fn readme_lists_the_needed_libraries() {
     let mut needed: Vec<_> = needed.map(plain).collect();
     needed.retain(|name| name != "ld");
     needed.sort();
-    let readme = fs::read_to_string(crate::common::root().join("README.md")).unwrap();
-    let sentence = readme.split("Where it runs it needs").nth(1).unwrap().split(": ").next().unwrap();
-    let mut said: Vec<_> = sentence.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-    said.sort();
-    assert_eq!(needed, said);
+    let page = fs::read_to_string(crate::common::root().join("docs/program.md")).unwrap();
+    let sentence = page.split("At run time it needs").nth(1).unwrap().split(". ").next().unwrap();
+    let mut documented: Vec<_> = sentence.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    documented.sort();
+    assert_eq!(needed, documented);
 }
 
 /// Ctrl-C while the program waits for another process to open the other end of a FIFO.

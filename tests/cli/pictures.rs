@@ -75,8 +75,7 @@ fn volumes_are_drawn_upright() {
     assert!(likeness(&turned, slice, [40, 48]) < likeness(&picture, slice, [40, 48]) - 0.01);
 }
 
-/// Neither the format nor the order of images changes their orientation in a picture, with and without an orientation in
-/// the file.
+/// Checks that neither the format nor the order of images changes their orientation in a picture.
 #[test]
 fn formats_have_the_same_orientation() {
     let dims = [12, 16, 1];

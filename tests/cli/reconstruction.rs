@@ -5,8 +5,7 @@ use num_complex::Complex;
 use recon::trajectory::SpokeOrder;
 use recon::Trajectory;
 
-/// A stack of stars has the ramp weights of its planes. For other trajectories ramp weights are an error, and no file is
-/// written.
+/// Checks the ramp weights of a stack of stars, and that they are an error for other trajectories.
 #[test]
 fn ramp_weights() {
     let dir = TempDir::new();
@@ -60,7 +59,7 @@ fn image_is_cropped_to_the_reconstructed_matrix() {
 #[test]
 fn different_voxel_sizes_are_interpolated_by_fourier() {
     let dir = TempDir::new();
-    // Two waves, sampled on a Cartesian grid of 16 x 12 points. The image has 24 x 9 voxels over the same field of view.
+    // Two waves, sampled on a Cartesian grid of 16 x 12 points. The image has 24 x 9 voxels and the same field of view.
     let trajectory = Trajectory::cartesian(&[16, 12]).unwrap();
     let waves = [((3i32, -2i32), Complex::new(1.0, 0.5)), ((-5, 4), Complex::new(-0.25, 2.0))];
     let mut data = vec![Complex::new(0f32, 0.0); 16 * 12];

@@ -63,9 +63,9 @@ pub struct CompareArgs {
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
 
-    /// Print one JSON object per line, with the keys percent_error, mse, psnr_db, snr_db (null means infinite), scale,
-    /// voxels, magnitude (whether magnitudes were compared), placed and notes (texts that are otherwise warnings), and
-    /// with several files the key file
+    /// Print one JSON object per line, with the keys percent_error, mse, psnr_db, snr_db, scale, voxels, magnitude,
+    /// placed, notes, and with several files the key file. snr_db null means infinite. magnitude is whether magnitudes
+    /// were compared; placed and notes are texts that are otherwise warnings
     #[arg(long)]
     json: bool,
 }

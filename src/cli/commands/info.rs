@@ -13,8 +13,8 @@ use std::path::PathBuf;
 ///
 /// Without FILE: version, vector unit, threads, GPUs, NVRTC, and the folder of compiled kernels. With FILE of images:
 /// their sizes. With FILE of raw data: encodings, matrices and fields of view (mm), coils, shots, samples, slices, and
-/// the range of the trajectory (cycles per voxel); also the use of each kind of acquisition (images, coil maps,
-/// whitening, or nothing). Nothing is reconstructed.
+/// the range of the trajectory (cycles per voxel). Also the use of each kind of acquisition: images, coil maps,
+/// whitening, or nothing. Nothing is reconstructed.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon info scan.h5")]
 pub struct InfoArgs {

@@ -25,10 +25,9 @@ const OFFSET: usize = 352;
 ///
 /// The numbers are magnitudes, or the values themselves if all are real. The file is compressed if its name ends with
 /// `.gz`. Voxel sizes are in mm. The position and directions of the first image become the affine transform of the
-/// file: x and y change their signs, because ISMRMRD's coordinates have x to the left and y to the back, and NIfTI's x
-/// to the right and y to the front. If position and directions are unknown, the file has those of
-/// [`Placement::directions`], with the origin in the middle of the image, and sform code 2 (aligned) instead of 1
-/// (scanner).
+/// file. x and y change their signs: ISMRMRD has x to the left and y to the back, NIfTI x to the right and y to the
+/// front. If position and directions are unknown, the file has those of [`Placement::directions`], with the origin in
+/// the middle of the image, and sform code 2 (aligned) instead of 1 (scanner).
 ///
 /// # Errors
 ///
