@@ -198,7 +198,7 @@ fn missing_calibration_lines_have_a_remedy() {
             assert!(grid.stderr.contains(word), "no {word} in {grid:?}");
         }
 
-        // Lines of another coil array, and too few lines.
+        // Lines of a different coil array, and too few lines.
         let mut wrong = external(0);
         (wrong.coils, wrong.data) = (4, wrong.data[..wrong.data.len() / 2].to_vec());
         write("wrong.h5", &header(factor, None), &[image.clone(), vec![wrong]].concat());
@@ -206,7 +206,7 @@ fn missing_calibration_lines_have_a_remedy() {
         let few = (27..30).map(|s| acquisition(CALIBRATION, s)).collect();
         write("few.h5", &header(factor, None), &[image.clone(), few].concat());
         dir.fails(1, "cg few.h5 -o a.h5", &["axis 1", "central 8"]);
-        // A complete scan of another slice.
+        // A complete scan of a different slice.
         let mut other: Vec<_> = (0..DIMS[1]).map(|s| acquisition(CALIBRATION, s)).collect();
         other.iter_mut().for_each(|line| line.slice = 1);
         write("other.h5", &header(factor, None), &[image, other].concat());

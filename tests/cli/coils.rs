@@ -34,7 +34,7 @@ fn whitening_and_compression() {
         dir.fails(2, &format!("cg four.h5 --noise-level {wrong} -o a.h5"), &["auto"]);
     }
 
-    // The same noise from another file.
+    // The same noise from a different file.
     dir.ok(&format!("{scan} -o data.h5"));
     dir.ok("cg data.h5 --maps maps.cfl --iterations 4 --whiten noisy.h5 -o other.h5");
     assert_eq!(only_image(&dir.path("other.h5")).data, only_image(&dir.path("white.h5")).data);
@@ -98,10 +98,10 @@ fn radial_scan_with_coils() {
     dir.ok("cg scan.h5 -o prior.h5 --iterations 15 --prior anatomical --reference truth.h5 --lambda 1e-3");
     assert!(dir.error("prior.h5 truth.h5 --magnitude") < 12.0);
 
-    // Q saved and loaded makes the same image.
+    // A saved and loaded Q makes the same image.
     dir.ok("cg scan.h5 -o a.h5 --iterations 5 --save-q q.bin");
     dir.ok("cg scan.h5 -o b.h5 --iterations 5 --load-q q.bin");
     assert_eq!(only_image(&dir.path("a.h5")).data, only_image(&dir.path("b.h5")).data);
-    // Q of another trajectory is refused.
+    // Q of a different trajectory is an error.
     dir.fails(1, "cg scan.h5 -o c.h5 --every 2 --load-q q.bin", &["q.bin"]);
 }

@@ -46,7 +46,7 @@ fn orders(n: usize) -> Vec<Vec<usize>> {
 }
 
 /// Formats sizes without trailing ones, as in messages.
-fn shown(dims: &[usize]) -> String {
+fn format_dims(dims: &[usize]) -> String {
     let kept = dims.iter().rposition(|&n| n != 1).map_or(1, |last| last + 1);
     format!("{:?}", &dims[..kept])
 }
@@ -77,19 +77,19 @@ fn bart_arrays_in_the_wrong_order_are_errors() {
     for order in &orders(4)[1..] {
         let (dims, data) = permuted(&k_dims, &k.data, order);
         write_cfl(dir.path("a.cfl"), &dims, &data).unwrap();
-        let names = ["a.cfl", "t.cfl", &shown(&dims), "samples", "shots"];
+        let names = ["a.cfl", "t.cfl", &format_dims(&dims), "samples", "shots"];
         dir.fails(1, both, &names);
     }
     // The message contains the BART command that helps.
     for (order, command) in [([0, 2, 1, 3], "bart transpose 1 2"), ([0, 1, 3, 2], "bart transpose 2 3")] {
         let (dims, data) = permuted(&k_dims, &k.data, &order);
         write_cfl(dir.path("a.cfl"), &dims, &data).unwrap();
-        dir.fails(1, both, &[command, &shown(&dims), &shown(&t_dims)]);
+        dir.fails(1, both, &[command, &format_dims(&dims), &format_dims(&t_dims)]);
     }
     // The same number of values, with different sizes.
     for dims in [vec![1, samples / 2, 2 * shots, coils], vec![1, samples * shots, 1, coils]] {
         write_cfl(dir.path("a.cfl"), &dims, &k.data).unwrap();
-        dir.fails(1, both, &[&shown(&dims), &shown(&t_dims)]);
+        dir.fails(1, both, &[&format_dims(&dims), &format_dims(&t_dims)]);
     }
     write_cfl(dir.path("a.cfl"), &[1, samples, shots, 1, coils], &k.data).unwrap();
     dir.fails(1, both, &["bart transpose 3 4"]);
@@ -100,13 +100,13 @@ fn bart_arrays_in_the_wrong_order_are_errors() {
     for order in &orders(3)[1..] {
         let (dims, data) = permuted(&t_dims, &t.data, order);
         write_cfl(dir.path("t.cfl"), &dims, &data).unwrap();
-        dir.fails(1, both, &["t.cfl", &shown(&dims), "[3, samples, shots]", "bart transpose"]);
+        dir.fails(1, both, &["t.cfl", &format_dims(&dims), "[3, samples, shots]", "bart transpose"]);
     }
     for (components, remedy) in [(1, "bart join"), (2, "bart resize 0 3"), (4, "bart join")] {
         let points: Vec<_> =
             t.data.chunks_exact(3).flat_map(|p| [p[0], p[1], p[2], p[2]][..components].to_vec()).collect();
         write_cfl(dir.path("t.cfl"), &[components, samples, shots], &points).unwrap();
-        dir.fails(1, both, &[&shown(&[components, samples, shots]), "[3, samples, shots]", remedy]);
+        dir.fails(1, both, &[&format_dims(&[components, samples, shots]), "[3, samples, shots]", remedy]);
     }
     // The samples of each shot as two frames.
     write_cfl(dir.path("t.cfl"), &[3, samples / 2, shots, 2], &t.data).unwrap();
@@ -167,13 +167,13 @@ fn maps_in_the_wrong_order_are_errors() {
     for order in &orders(4)[1..] {
         let (dims, data) = permuted(&maps.dims, &maps.data, order);
         write_cfl(dir.path("a.cfl"), &dims, &data).unwrap();
-        dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["a.cfl", &shown(&dims), &shown(&maps.dims)]);
+        dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["a.cfl", &format_dims(&dims), &format_dims(&maps.dims)]);
     }
     for (dims, remedy) in
         [(vec![24, 20, coils], "bart transpose 2 3"), (vec![24, 20, 1, 1, coils], "bart transpose 3 4")]
     {
         write_cfl(dir.path("a.cfl"), &dims, &maps.data).unwrap();
-        dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &[&shown(&dims), remedy]);
+        dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &[&format_dims(&dims), remedy]);
     }
     // Two sets of maps, as from ESPIRiT, and coils along the wrong dimension.
     write_cfl(dir.path("a.cfl"), &[24, 20, 1, coils, 2], &[&maps.data[..], &maps.data].concat()).unwrap();
@@ -318,7 +318,8 @@ fn ambiguous_trajectories() {
 
 #[test]
 fn ambiguous_counters() {
-    let grid: Vec<RawAcquisition> = (0..16).map(|y| RawAcquisition { steps: [y, 0], ..line_of(16, y) }).collect();
+    let grid: Vec<RawAcquisition> =
+        (0..16).map(|y| RawAcquisition { steps: [y, 0], ..cartesian_line(16, y) }).collect();
     let cartesian = || xml(PLANE, TrajectoryKind::Cartesian, [limits(15, 8), None]);
     check_cases(vec![
         case("whole grid", cartesian(), grid.clone(), 0, &[]),
@@ -392,7 +393,7 @@ fn inconsistent_matrices() {
 }
 
 /// Returns a line of a Cartesian scan, without a trajectory.
-fn line_of(samples: usize, seed: u16) -> RawAcquisition {
+fn cartesian_line(samples: usize, seed: u16) -> RawAcquisition {
     let data = noise(samples, seed as u64 + 1).iter().flat_map(|z| [z.re, z.im]).collect();
     RawAcquisition { data, ..Default::default() }
 }

@@ -125,13 +125,13 @@ fn sample_times_of_file_and_dwell_agree() {
     assert!(dir.error("given.h5 own.h5 --complex") < 1e-3);
     dir.ok("fhd scan.h5 --field-map map.h5 --dwell 2.5 -o half.h5");
     assert!(dir.error("half.h5 own.h5 --complex") > 1.0);
-    // BART's files, in which there are no times.
+    // BART files do not contain times.
     dir.ok(&format!("{SPIRAL} {FIELD} -o scan.cfl").replace("map.h5", "map.cfl"));
     let bart = "fhd scan.cfl --trajectory scan_traj.cfl --matrix 48,48 --field-map map.cfl";
     dir.ok(&format!("{bart} --dwell 5 -o bart.h5"));
     assert!(dir.error("bart.h5 own.h5 --complex") < 1e-2);
     dir.fails(1, &format!("{bart} -o no.h5"), &["no sample time", "--dwell"]);
-    // Another moment is a phase of each voxel, exp(2 pi i f t).
+    // A different t = 0 multiplies each voxel by exp(2 pi i f t).
     dir.ok("fhd scan.h5 --field-map map.h5 --readout-start -3 -o other.h5");
     let (own, other) = (&read_images(dir.path("own.h5"))[0], &read_images(dir.path("other.h5"))[0]);
     let map = &read_images(dir.path("map.h5"))[0];
@@ -253,7 +253,7 @@ fn maps_on_the_reconstructed_matrix() {
     (dataset.scans[0].recon_matrix, dataset.scans[0].recon_fov_mm) = (recon.matrix, recon.fov_mm);
     write_dataset(dir.path("cut.h5"), &dataset);
     let map = read_images(dir.path("map.h5"))[0].data.clone();
-    // Four rows on either side are cut away.
+    // Four rows on either side are removed.
     write_map(&dir, "small.cfl", [48, 40, 1], 1, |i| map[i + 4 * 48]);
     write_map(&dir, "padded.cfl", [48, 48, 1], 1, |i| {
         if (4..44).contains(&(i / 48)) {

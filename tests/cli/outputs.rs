@@ -32,7 +32,7 @@ fn devices_fifos_and_links_are_kept() {
     dir.ok(&format!("{CG} -o a.h5 --report /dev/null --save-q /dev/null"));
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 
-    // A fifo transports the bytes that a file would have.
+    // A FIFO transports the bytes that a file would contain.
     fifo(&dir.path("fifo.h5"));
     fifo(&dir.path("fifo.q"));
     let readers = ["fifo.h5", "fifo.q"].map(|name| {
@@ -195,7 +195,7 @@ fn unusual_file_names() {
     }
     run("simulate --matrix 16,16 -o", &[&file(b"\xfe.cfl")]);
     run("grid --matrix 16,16 -o a.h5", &[&file(b"\xfe.cfl"), Path::new("--trajectory"), &file(b"\xfe_traj.cfl")]);
-    // Names that are only an ending, and the longest names possible.
+    // Names that are only an extension, and names of the maximum length.
     dir.ok("grid scan.h5 -o .cfl");
     dir.ok("info .cfl");
     assert!(dir.path(".hdr").exists() && !dir.path(".cfl.cfl").exists());

@@ -397,7 +397,7 @@ mod tests {
                 parse(file).unwrap().placement
             };
             let no_sform = |file: &mut Vec<u8>| file[254..256].fill(0);
-            // A sheared sform has no directions: its second column is the first.
+            // The second column of this sform is its first one: it has no valid directions.
             let sheared = |file: &mut Vec<u8>| {
                 for row in 0..3 {
                     let first: [u8; 4] = file[280 + 16 * row..][..4].try_into().unwrap();
@@ -445,7 +445,7 @@ mod tests {
                 let [q, rows] = affines(&std::fs::read(&path).unwrap());
                 for i in 0..3 {
                     let flip = if i < 2 { -1.0 } else { 1.0 };
-                    // The voxel floor(n/2) lies at the position.
+                    // The voxel floor(n/2) is at the position.
                     let centre = rows[i][0] * 2.0 + rows[i][1] * 2.0 + rows[i][2] * 3.0 + rows[i][3];
                     assert!((centre - flip * position[i] as f64).abs() < 1e-4);
                     assert!((rows[i][1] - flip * 3.0 * phase_dir[i] as f64).abs() < 1e-5);
