@@ -1,21 +1,22 @@
-//! Ctrl-C and similar signals end the program at once, except while its files are renamed: then after the last one.
+//! Handling of Ctrl-C and similar signals. They end the program at once, or after the last file if files are being
+//! renamed to their final names.
 
-/// Starts a thread that takes the signals that ask the program to end. Must be called before any other thread is
-/// started: threads inherit the mask that blocks these signals.
+/// Starts a thread that receives SIGINT, SIGTERM and SIGHUP. Must be called before any other thread is started, because
+/// threads inherit the mask that blocks these signals.
 #[cfg(unix)]
 pub fn install() {
     use std::io::Write;
 
-    // SAFETY: the calls only read and write the signal set and the action passed to them, which live on this stack and
-    // are initialised by sigemptyset and sigaction before they are read.
+    // SAFETY: the calls only read and write the signal set and the action passed to them. Both are on this stack, and
+    // sigemptyset and sigaction initialise them before they are read.
     let (set, any) = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&mut set);
         let mut any = false;
         for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-            // A signal that is ignored (by nohup, say) stays ignored.
-            let mut now: libc::sigaction = std::mem::zeroed();
-            if libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction != libc::SIG_IGN {
+            // An ignored signal stays ignored, for example SIGHUP under nohup.
+            let mut action: libc::sigaction = std::mem::zeroed();
+            if libc::sigaction(signal, std::ptr::null(), &mut action) == 0 && action.sa_sigaction != libc::SIG_IGN {
                 libc::sigaddset(&mut set, signal);
                 any = true;
             }
@@ -28,7 +29,7 @@ pub fn install() {
     }
     let wait = move || {
         let mut signal = 0;
-        // SAFETY: the set is initialised, and `signal` is where the number goes.
+        // SAFETY: the set is initialised, and `signal` receives the number.
         if unsafe { libc::sigwait(&set, &mut signal) } != 0 {
             return;
         }
@@ -38,7 +39,7 @@ pub fn install() {
         unsafe { libc::_exit(128 + signal) }
     };
     if std::thread::Builder::new().name("signals".into()).spawn(wait).is_err() {
-        // SAFETY: the set is initialised. Without the thread, signals act as they did.
+        // SAFETY: the set is initialised. Without the thread, the signals have their previous effect.
         unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &set, std::ptr::null_mut()) };
     }
 }

@@ -1,4 +1,4 @@
-//! A progress bar for work that takes longer than a second, on a terminal only; and the log, which is printed above it.
+//! Progress bars, shown on a terminal if work takes longer than a second, and the log, which is printed above them.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeSet;
@@ -19,15 +19,15 @@ pub fn quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// A bar over `total` steps, or a clock for a single step.
-pub struct Progress {
+/// A progress bar; for a single step a spinner with the elapsed time.
+pub struct ProgressIndicator {
     bar: ProgressBar,
     ended: Arc<AtomicBool>,
 }
 
-impl Progress {
-    /// Nothing is drawn in the first second.
-    pub fn new(total: usize, what: &str) -> Progress {
+impl ProgressIndicator {
+    /// Creates an indicator of `total` steps with the text `what`. It is not drawn in the first second.
+    pub fn new(total: usize, what: &str) -> ProgressIndicator {
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
         let template = match total {
             0 | 1 => "{spinner} {msg} {elapsed}",
@@ -40,7 +40,7 @@ impl Progress {
         let ended = Arc::new(AtomicBool::new(false));
         if !QUIET.load(Ordering::Relaxed) && std::io::stderr().is_terminal() {
             let (bar, ended) = (bar.clone(), ended.clone());
-            // Without the thread there is no bar: not an error.
+            // The error is ignored: without the thread, the program runs without a progress bar.
             let _ = std::thread::Builder::new().name("progress".into()).spawn(move || {
                 std::thread::sleep(Duration::from_secs(1));
                 if !ended.load(Ordering::Relaxed) {
@@ -49,7 +49,7 @@ impl Progress {
                 }
             });
         }
-        Progress { bar, ended }
+        ProgressIndicator { bar, ended }
     }
 
     /// Sets the number of steps done.
@@ -58,17 +58,17 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressIndicator {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Relaxed);
         self.bar.finish_and_clear();
     }
 }
 
-/// The standard error stream; bars are hidden while it is written.
-struct Stderr;
+/// The standard error stream, which hides the bars while it is written.
+struct SuspendingStderr;
 
-impl Write for Stderr {
+impl Write for SuspendingStderr {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         bars().suspend(|| std::io::stderr().write(bytes))
     }
@@ -77,19 +77,19 @@ impl Write for Stderr {
     }
 }
 
-/// Whether a warning was not given before. Warnings of several plans or images that differ only in numbers count as
-/// one, except in comparisons, where each is about another image.
+/// Returns whether a warning is printed for the first time. Warnings of several plans or images that differ only in
+/// numbers count as one warning, except in comparisons, where each warning is about a different image.
 fn is_new(record: &log::Record) -> bool {
-    static GIVEN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut text = record.args().to_string();
     if record.module_path() != Some("recon::compare") {
         text.retain(|c| !c.is_ascii_digit());
     }
-    GIVEN.lock().unwrap_or_else(PoisonError::into_inner).insert(text)
+    PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(text)
 }
 
-/// Starts the log: warnings, each once, or the levels of `verbose` or of the environment variable RUST_LOG; nothing
-/// where `is_quiet`.
+/// Starts the log. The level is that of `verbose`, or of the environment variable RUST_LOG; each warning is printed
+/// once. If `is_quiet`, the log stays off.
 pub fn start_log(verbose: u8, is_quiet: bool) {
     if is_quiet {
         quiet();
@@ -110,6 +110,6 @@ pub fn start_log(verbose: u8, is_quiet: bool) {
                 _ => writeln!(out, "recon: {level}: {}", record.args()),
             }
         })
-        .target(env_logger::Target::Pipe(Box::new(Stderr)))
+        .target(env_logger::Target::Pipe(Box::new(SuspendingStderr)))
         .init();
 }

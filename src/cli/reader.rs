@@ -1,13 +1,14 @@
-//! Reads files. HDF5 files are read in a separate process.
+//! Reads files. HDF5 files are read in a separate process, the reader.
 //!
-//! HDF5's C library does not survive every damaged file: versions in use crash, search without end, or allocate all
-//! memory. Therefore the program starts itself again to read an HDF5 file, within limits of time and memory, and
-//! receives the contents through a pipe: where the reader dies, the user sees an error in one line. A reader in Rust
-//! would have to know every layout of groups, chunks, heaps and filters that HDF5 has had. The cost is that a scan is
-//! in memory twice for a moment, and is copied once through the pipe.
+//! Versions of HDF5's C library in use crash on some damaged files, or search without end, or allocate all memory.
+//! Therefore the program starts itself again to read an HDF5 file, with limits of time and memory, and receives the
+//! contents through a pipe. If the reader crashes, the program reports an error in one line. A reader in Rust would
+//! have to support all layouts of groups, chunks, heaps and filters that HDF5 has had. The cost: a scan is in memory
+//! twice for a moment, and is copied once through the pipe.
 
 use crate::io::ismrmrd::{
-    self, CalibrationMode, Encoding, Header, Limits, Noise, ParallelImaging, Space, TrajectoryKind,
+    self, CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, Noise, ParallelImaging,
+    TrajectoryKind,
 };
 use crate::io::{self, Dataset, Format, Image, Placement, Scan, ScanIndex};
 use clap::ValueEnum;
@@ -19,11 +20,11 @@ use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResul
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
-/// The hidden command of the program that reads a file in a separate process.
+/// The name of the hidden command that is the reader.
 pub const COMMAND: &str = "read-hdf5";
 
 /// The contents of a file.
-pub enum Contents {
+pub enum FileContents {
     Raw(Dataset),
     Images(Vec<Image>),
 }
@@ -33,72 +34,74 @@ pub enum Contents {
 enum ContentKind {
     Raw,
     Images,
-    /// Raw data, or images where there are none.
+    /// Raw data; images if the file does not contain raw data.
     Either,
 }
 
-/// Raw data: [`ismrmrd::read_dataset`].
+/// Reads raw data in the reader ([`ismrmrd::read_dataset`]).
 pub fn read_dataset(path: &Path, group: &str) -> Result<Dataset> {
     match read_in_process(ContentKind::Raw, path, group)? {
-        Contents::Raw(dataset) => Ok(dataset),
-        Contents::Images(_) => Err(unexpected(path)),
+        FileContents::Raw(dataset) => Ok(dataset),
+        FileContents::Images(_) => Err(unexpected_contents(path)),
     }
 }
 
-/// Images: [`io::read_images`].
+/// Reads images ([`io::read_images`]), HDF5 files in the reader.
 pub fn read_images(path: &Path) -> Result<Vec<Image>> {
     if Format::of(path) != Some(Format::Ismrmrd) {
         return io::read_images(path);
     }
     match read_in_process(ContentKind::Images, path, "")? {
-        Contents::Images(images) => Ok(images),
-        Contents::Raw(_) => Err(unexpected(path)),
+        FileContents::Images(images) => Ok(images),
+        FileContents::Raw(_) => Err(unexpected_contents(path)),
     }
 }
 
-/// The only image of a file.
+/// Reads a file of one image.
 pub fn read_image(path: &Path) -> Result<Image> {
     io::the_only_image(path, read_images(path)?)
 }
 
-/// Raw data or images of an HDF5 file.
-pub fn read_either(path: &Path, group: &str) -> Result<Contents> {
+/// Reads raw data or images of an HDF5 file.
+pub fn read_either(path: &Path, group: &str) -> Result<FileContents> {
     read_in_process(ContentKind::Either, path, group)
 }
 
-fn unexpected(path: &Path) -> Error {
-    Error::new(ErrorKind::Internal, format!("{}: the reader has sent what it was not asked for", path.display()))
+fn unexpected_contents(path: &Path) -> Error {
+    let message = format!("{}: the reader process sent images for raw data, or raw data for images", path.display());
+    Error::new(ErrorKind::Internal, message)
 }
 
-/// Reads an HDF5 file for another process of this program.
+/// Reads an HDF5 file for another process of this program
 #[derive(clap::Args)]
 pub struct ReaderArgs {
     #[arg(value_enum)]
-    wanted: ContentKind,
+    kind: ContentKind,
     group: String,
-    /// The level of the log.
+    /// The level of the log
     level: log::LevelFilter,
     path: PathBuf,
 }
 
-fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Contents> {
+/// Starts the reader, and receives the contents of a file from it.
+fn read_in_process(kind: ContentKind, path: &Path, group: &str) -> Result<FileContents> {
     let shown = path.display();
-    let possible = wanted.to_possible_value();
+    let possible = kind.to_possible_value();
     let name = possible.as_ref().map_or("", |v| v.get_name());
     let level = log::max_level().to_string();
     let mut command = this_program()?;
     command.args([COMMAND, "--", name, group, &level].map(OsStr::new)).arg(path);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    // Ctrl-C goes to this process only. The reader ends when its standard input is closed, for any reason.
+    // A process group of its own: Ctrl-C reaches this process only. The reader ends when its standard input is closed.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = match command.spawn() {
         Ok(child) => child,
         Err(e) => {
             let remedy = match e.kind() {
-                // Too many processes, or too little memory for one more.
-                IoKind::WouldBlock | IoKind::OutOfMemory => REFUSED,
-                _ => RESTART,
+                // There are too many processes, or there is not enough memory.
+                IoKind::WouldBlock | IoKind::OutOfMemory => LIMITS_REMEDY,
+                _ => RESTART_REMEDY,
             };
             bail!(
                 IO,
@@ -111,69 +114,69 @@ fn read_in_process(wanted: ContentKind, path: &Path, group: &str) -> Result<Cont
         bail!(Internal, "{shown}: the reader has no output");
     };
     #[cfg(target_os = "linux")]
-    // SAFETY: the call takes no address. If it fails, the pipe stays small, and the processes wait more often.
+    // SAFETY: the call takes no address. If it fails, the pipe stays small, and the processes wait for each other more
+    // often.
     unsafe {
         libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&pipe), libc::F_SETPIPE_SZ, 1 << 20);
     }
     let answer = receive(&mut BufReader::with_capacity(BLOCK, pipe));
-    // The reader has usually ended already: then this fails, and changes nothing.
+    // The reader has usually ended: then `kill` fails, which changes nothing.
     drop(child.kill());
     let status = child.wait();
     match (answer, status) {
         (Ok(answer), _) => answer,
         (Err(e), Ok(status)) if e.kind() == IoKind::UnexpectedEof => {
-            Err(death(status, path, command.get_program()).within(shown))
+            Err(reader_failure(status, path, command.get_program()).within(shown))
         }
-        (Err(e), _) => bail!(BadFile, "{shown}: the process that reads it sent what makes no sense: {e}: {DAMAGED}"),
+        (Err(e), _) => bail!(BadFile, "{shown}: the process that reads it sent an invalid message: {e}: {DAMAGED}"),
     }
 }
 
-/// The remedy if the system refuses another process.
-const REFUSED: &str = "allow more processes (ulimit -u, or pids.max of the cgroup), or free memory";
+/// The remedy if the system refuses a new process.
+const LIMITS_REMEDY: &str = "allow more processes (ulimit -u, or pids.max of the cgroup), or free memory";
 /// The remedy if the program cannot start itself again.
-const RESTART: &str =
-    "recon starts itself again to read HDF5 files: mount /proc, or start recon by its full name and not \
-                       through the dynamic loader";
+const RESTART_REMEDY: &str = "recon starts itself again to read HDF5 files: mount /proc, or start recon by its full \
+                              name and not through the dynamic loader";
 
-/// The exit status of a Rust program that has panicked.
-const PANICKED: i32 = 101;
+/// The exit status of a Rust program after a panic.
+const PANIC_STATUS: i32 = 101;
 
-const DAMAGED: &str = "the file is damaged: copy it anew, or see what h5dump finds in it";
+/// The cause and the remedy if HDF5 fails on a file.
+const DAMAGED: &str = "the file is damaged: copy it again, or inspect it with h5dump";
 
-/// The error for a reader that ended before it answered.
-fn death(status: ExitStatus, path: &Path, program: &OsStr) -> Error {
+/// Returns the error for a reader that ended before it sent the contents.
+fn reader_failure(status: ExitStatus, path: &Path, program: &OsStr) -> Error {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         let text = match signal {
             libc::SIGXCPU => {
                 let seconds = seconds_for(path);
-                format!("HDF5's library comes to no end in {seconds} s of computing: {DAMAGED}")
+                format!("HDF5's library does not finish in {seconds} s of processor time: {DAMAGED}")
             }
-            libc::SIGKILL | libc::SIGTERM => {
-                "the process that reads it was ended from outside, for want of memory perhaps: free some, and try again"
-                    .into()
-            }
+            libc::SIGKILL | libc::SIGTERM => "another process or the system ended the process that reads it, perhaps \
+                                              because there was not enough memory: free memory and try again"
+                .into(),
             _ => format!("HDF5's library crashes on it (signal {signal}): {DAMAGED}"),
         };
         return Error::new(ErrorKind::BadFile, text);
     }
     let _ = path;
     match status.code() {
-        Some(PANICKED) | None => {
+        Some(PANIC_STATUS) | None => {
             Error::new(ErrorKind::Internal, format!("the process that reads it ended with {status}"))
         }
         Some(_) => Error::new(
             ErrorKind::IO,
             format!(
                 "the process that reads HDF5 files, started as {}, ended with {status} before it read anything: \
-                 {RESTART}",
+                 {RESTART_REMEDY}",
                 program.display()
             ),
         ),
     }
 }
 
-/// Returns a command that starts this program again, from the same file even if its name now leads to another one.
+/// Returns a command that starts this program again, from the same file even if a different file now has its name.
 #[cfg(target_os = "linux")]
 fn this_program() -> Result<Command> {
     let own = Path::new("/proc/self/exe");
@@ -186,10 +189,9 @@ fn this_program() -> Result<Command> {
     }
     match executed_file() {
         Some(path) => Ok(Command::new(path)),
-        None => bail!(
-            IO,
-            "the program, which starts itself again to read HDF5 files, does not know its own name: mount /proc"
-        ),
+        None => {
+            bail!(IO, "the program starts itself again to read HDF5 files, and cannot find its own file: mount /proc")
+        }
     }
 }
 
@@ -198,13 +200,13 @@ fn this_program() -> Result<Command> {
     match std::env::current_exe() {
         Ok(path) => Ok(Command::new(path)),
         Err(e) => {
-            bail!(IO, "the program, which starts itself again to read HDF5 files, does not know its own name: {e}")
+            bail!(IO, "the program starts itself again to read HDF5 files, and cannot find its own file: {e}")
         }
     }
 }
 
 /// Returns whether this program was started as an argument of the dynamic loader, as in `ld-linux-x86-64.so.2 ./recon`.
-/// Then the kernel has executed the loader, and no interpreter has a base address.
+/// In this case the kernel executed the loader itself, and the base address of the interpreter is 0.
 #[cfg(target_os = "linux")]
 fn started_by_loader() -> bool {
     // SAFETY: the call takes no address.
@@ -218,7 +220,7 @@ fn loader_arguments() -> Result<Vec<OsString>> {
     use std::os::unix::ffi::OsStringExt;
     let line = match std::fs::read("/proc/self/cmdline") {
         Ok(line) => line,
-        Err(e) => bail!(IO, "/proc/self/cmdline, by which the program starts itself again, cannot be read: {e}"),
+        Err(e) => bail!(IO, "the program needs /proc/self/cmdline to start itself again, and cannot read it: {e}"),
     };
     let all: Vec<&[u8]> = line.strip_suffix(b"\0").unwrap_or(&line).split(|&byte| byte == 0).collect();
     // The loader has removed itself and its options from the arguments of the program.
@@ -227,7 +229,7 @@ fn loader_arguments() -> Result<Vec<OsString>> {
     Ok(words.map(|word| OsString::from_vec(word.to_vec())).collect())
 }
 
-/// Returns the file that was executed, by the name that the kernel or the loader passed on.
+/// Returns the path of the executed file, as the kernel or the loader passed it to the program.
 #[cfg(target_os = "linux")]
 fn executed_file() -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
@@ -236,82 +238,85 @@ fn executed_file() -> Option<PathBuf> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: the address is that of a string that ends with 0 and lives as long as the process.
+    // SAFETY: the address is that of a string that ends with 0 and exists as long as the process.
     let name = unsafe { std::ffi::CStr::from_ptr(name) };
     Some(OsStr::from_bytes(name.to_bytes()).into())
 }
 
-/// The seconds of computing that a file may take: hundreds of times what HDF5 needs.
+/// Returns the limit of processor time for a file, in seconds: hundreds of times the time that HDF5 needs.
 fn seconds_for(path: &Path) -> u64 {
     2 + (std::fs::metadata(path).map_or(0, |about| about.len()) >> 20)
 }
 
-/// Limits this process: its memory to four times the contents of a file of this length at HDF5's best compression, 1032
-/// to 1, and to the memory of the machine; its time; and no core file when it crashes.
+/// Limits memory and processor time of this process, and turns off core files.
+///
+/// The memory limit is four times the contents of the file at HDF5's best compression, 1032 to 1, plus 4 GiB, and at
+/// most the memory of the machine.
 #[cfg(unix)]
-fn limit(path: &Path) {
+fn set_resource_limits(path: &Path) {
     let length = std::fs::metadata(path).map_or(0, |about| about.len());
     // SAFETY: the calls take no address.
     let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     let machine = u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(page).unwrap_or(0));
     let memory =
         length.saturating_mul(4 * 1032).saturating_add(4 << 30).min(if machine > 0 { machine } else { u64::MAX });
-    for (what, most) in [(libc::RLIMIT_CPU, seconds_for(path)), (libc::RLIMIT_AS, memory), (libc::RLIMIT_CORE, 0)] {
-        let mut now = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-        // SAFETY: both calls only read or fill the structure, which lives on this stack.
-        let set = unsafe {
-            libc::getrlimit(what, &mut now) == 0 && {
-                now.rlim_cur = now.rlim_cur.min(most as libc::rlim_t);
-                libc::setrlimit(what, &now) == 0
+    let limits = [(libc::RLIMIT_CPU, seconds_for(path)), (libc::RLIMIT_AS, memory), (libc::RLIMIT_CORE, 0)];
+    for (resource, maximum) in limits {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: both calls only read or fill the structure, which is on this stack.
+        let is_set = unsafe {
+            libc::getrlimit(resource, &mut limit) == 0 && {
+                limit.rlim_cur = limit.rlim_cur.min(maximum as libc::rlim_t);
+                libc::setrlimit(resource, &limit) == 0
             }
         };
-        if !set {
-            log::debug!("limit {what} could not be set: {}", std::io::Error::last_os_error());
+        if !is_set {
+            log::debug!("limit {resource} could not be set: {}", std::io::Error::last_os_error());
         }
     }
 }
 
 #[cfg(not(unix))]
-fn limit(_: &Path) {}
+fn set_resource_limits(_: &Path) {}
 
-/// Reads the file and sends its contents: all that the reading process does.
+/// Runs the reader: reads the file, and writes its contents to the standard output.
 pub fn run(args: &ReaderArgs) -> ExitCode {
-    // A reader that was started by hand has no log.
-    if log::set_logger(&ParentLog).is_ok() {
+    // If the logger cannot be set, the reader has no log.
+    if log::set_logger(&ForwardingLogger).is_ok() {
         log::set_max_level(args.level);
     }
-    // When the standard input ends, no process waits for the answer any more.
+    // The standard input ends when the process that started the reader ends or no longer waits for the contents.
     let watch = || {
         drop(std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
         end_now(1)
     };
     if let Err(e) = std::thread::Builder::new().name("watch".into()).spawn(watch) {
-        log::debug!("no thread watches for the end of the other process: {e}");
+        log::debug!("the thread that watches for the end of the other process could not be started: {e}");
     }
-    limit(&args.path);
+    set_resource_limits(&args.path);
     let images = || ismrmrd::read_images(&args.path, None);
-    let contents = match args.wanted {
-        ContentKind::Images => images().map(Contents::Images),
-        ContentKind::Raw => ismrmrd::read_dataset(&args.path, Some(&args.group)).map(Contents::Raw),
-        // Where there are no images either, the error about raw data is more helpful.
+    let contents = match args.kind {
+        ContentKind::Images => images().map(FileContents::Images),
+        ContentKind::Raw => ismrmrd::read_dataset(&args.path, Some(&args.group)).map(FileContents::Raw),
+        // If the file does not contain images either, the error about raw data is more helpful.
         ContentKind::Either => match ismrmrd::read_dataset(&args.path, Some(&args.group)) {
-            Ok(dataset) => Ok(Contents::Raw(dataset)),
-            Err(e) => images().map(Contents::Images).map_err(|_| e),
+            Ok(dataset) => Ok(FileContents::Raw(dataset)),
+            Err(e) => images().map(FileContents::Images).map_err(|_| e),
         },
     };
     let mut out = BufWriter::with_capacity(BLOCK, std::io::stdout().lock());
     let sent = match &contents {
-        Ok(Contents::Raw(dataset)) => RAW.put(&mut out).and_then(|()| dataset.put(&mut out)),
-        Ok(Contents::Images(images)) => IMAGES.put(&mut out).and_then(|()| images.put(&mut out)),
-        Err(e) => ERROR.put(&mut out).and_then(|()| e.put(&mut out)),
+        Ok(FileContents::Raw(dataset)) => RAW.encode(&mut out).and_then(|()| dataset.encode(&mut out)),
+        Ok(FileContents::Images(images)) => IMAGES.encode(&mut out).and_then(|()| images.encode(&mut out)),
+        Err(e) => ERROR.encode(&mut out).and_then(|()| e.encode(&mut out)),
     };
     end_now(sent.and_then(|()| out.flush()).is_err().into())
 }
 
-/// Ends this process without HDF5's clean-up, which another thread or a damaged file could block.
+/// Ends this process without HDF5's clean-up, which could wait for another thread or fail on a damaged file.
 fn end_now(status: i32) -> ! {
     #[cfg(unix)]
-    // SAFETY: the call takes no address and does not come back.
+    // SAFETY: the call takes no address and does not return.
     unsafe {
         libc::_exit(status)
     }
@@ -325,10 +330,10 @@ const ERROR: u8 = 1;
 const RAW: u8 = 2;
 const IMAGES: u8 = 3;
 
-/// Sends records of the log to the process that asked.
-struct ParentLog;
+/// A logger that sends records to the process that started the reader.
+struct ForwardingLogger;
 
-impl log::Log for ParentLog {
+impl log::Log for ForwardingLogger {
     fn enabled(&self, metadata: &log::Metadata) -> bool {
         metadata.level() <= log::max_level()
     }
@@ -336,70 +341,70 @@ impl log::Log for ParentLog {
         if self.enabled(record.metadata()) {
             let mut out = std::io::stdout().lock();
             let record = (record.level() as usize, (record.target().to_owned(), record.args().to_string()));
-            // Where the other process has gone, there is nobody to report to.
-            drop(LOG.put(&mut out).and_then(|()| record.put(&mut out)).and_then(|()| out.flush()));
+            // The error is ignored: it means that the other process has ended.
+            drop(LOG.encode(&mut out).and_then(|()| record.encode(&mut out)).and_then(|()| out.flush()));
         }
     }
     fn flush(&self) {}
 }
 
-/// Receives the reader's messages to the end; records of its log go to the log of this process.
-fn receive(from: &mut impl Read) -> IoResult<Result<Contents>> {
+/// Receives messages until the contents or an error arrive. Log records go to the log of this process.
+fn receive(from: &mut impl Read) -> IoResult<Result<FileContents>> {
     loop {
-        match u8::take(from)? {
+        match u8::decode(from)? {
             LOG => {
-                let (level, (target, text)): (usize, (String, String)) = Transfer::take(from)?;
+                let (level, (target, text)): (usize, (String, String)) = PipeCodec::decode(from)?;
                 let level = log::Level::iter().find(|l| *l as usize == level).unwrap_or(log::Level::Warn);
                 let mut record = log::Record::builder();
                 record.level(level).target(&target).module_path(Some(&target));
                 log::logger().log(&record.args(format_args!("{text}")).build());
             }
-            ERROR => return Error::take(from).map(Err),
-            RAW => return Dataset::take(from).map(|d| Ok(Contents::Raw(d))),
-            IMAGES => return Transfer::take(from).map(|i| Ok(Contents::Images(i))),
-            other => return Err(senseless(format!("a message of kind {other}"))),
+            ERROR => return Error::decode(from).map(Err),
+            RAW => return Dataset::decode(from).map(|d| Ok(FileContents::Raw(d))),
+            IMAGES => return PipeCodec::decode(from).map(|i| Ok(FileContents::Images(i))),
+            kind => return Err(invalid(format!("an unknown message kind, {kind}"))),
         }
     }
 }
 
-fn senseless(what: impl Into<String>) -> std::io::Error {
+fn invalid(what: impl Into<String>) -> std::io::Error {
     std::io::Error::new(IoKind::InvalidData, what.into())
 }
 
-/// Bytes passed at a time.
+/// Size of the blocks that are passed, in bytes.
 const BLOCK: usize = 1 << 16;
 
-/// A value that is passed between processes of one machine.
-trait Transfer: Sized {
-    fn put(&self, out: &mut impl Write) -> IoResult<()>;
-    fn take(from: &mut impl Read) -> IoResult<Self>;
+/// Encoding of values that are passed between processes of one machine.
+trait PipeCodec: Sized {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()>;
+    fn decode(from: &mut impl Read) -> IoResult<Self>;
 
-    fn put_all(all: &[Self], out: &mut impl Write) -> IoResult<()> {
-        all.iter().try_for_each(|value| value.put(out))
+    fn encode_all(all: &[Self], out: &mut impl Write) -> IoResult<()> {
+        all.iter().try_for_each(|value| value.encode(out))
     }
-    /// Allocates as values arrive, as the announced count may be wrong.
-    fn take_all(count: usize, from: &mut impl Read) -> IoResult<Vec<Self>> {
+    /// Decodes `count` values. Memory is allocated as they arrive, because the announced count may be wrong.
+    fn decode_all(count: usize, from: &mut impl Read) -> IoResult<Vec<Self>> {
         let mut all = Vec::new();
         for _ in 0..count {
-            all.push(Self::take(from)?);
+            all.push(Self::decode(from)?);
         }
         Ok(all)
     }
 }
 
-/// Numbers: many are passed in blocks.
+/// Implements `PipeCodec` for numbers. Slices are passed in blocks.
 macro_rules! numbers {
     ($($number:ty: $size:expr, $bytes:expr, $value:expr);+ $(;)?) => {$(
-        impl Transfer for $number {
-            fn put(&self, out: &mut impl Write) -> IoResult<()> {
+        impl PipeCodec for $number {
+            fn encode(&self, out: &mut impl Write) -> IoResult<()> {
                 out.write_all(&$bytes(*self))
             }
-            fn take(from: &mut impl Read) -> IoResult<Self> {
+            fn decode(from: &mut impl Read) -> IoResult<Self> {
                 let mut bytes = [0; $size];
                 from.read_exact(&mut bytes)?;
                 Ok($value(bytes))
             }
-            fn put_all(all: &[Self], out: &mut impl Write) -> IoResult<()> {
+            fn encode_all(all: &[Self], out: &mut impl Write) -> IoResult<()> {
                 let mut block = vec![0; BLOCK];
                 for part in all.chunks(BLOCK / $size) {
                     let bytes = &mut block[..part.len() * $size];
@@ -409,7 +414,7 @@ macro_rules! numbers {
                 }
                 Ok(())
             }
-            fn take_all(count: usize, from: &mut impl Read) -> IoResult<Vec<Self>> {
+            fn decode_all(count: usize, from: &mut impl Read) -> IoResult<Vec<Self>> {
                 let (mut all, mut block) = (Vec::new(), vec![0; BLOCK]);
                 while all.len() < count {
                     let bytes = &mut block[..(count - all.len()).min(BLOCK / $size) * $size];
@@ -446,119 +451,122 @@ numbers! {
     Complex<f32>: 8, complex_bytes, complex;
 }
 
-impl<T: Transfer> Transfer for Vec<T> {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        self.len().put(out)?;
-        T::put_all(self, out)
+impl<T: PipeCodec> PipeCodec for Vec<T> {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        self.len().encode(out)?;
+        T::encode_all(self, out)
     }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        T::take_all(usize::take(from)?, from)
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        T::decode_all(usize::decode(from)?, from)
     }
 }
 
-impl Transfer for String {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        self.len().put(out)?;
+impl PipeCodec for String {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        self.len().encode(out)?;
         out.write_all(self.as_bytes())
     }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        String::from_utf8(Vec::take(from)?).map_err(|e| senseless(e.to_string()))
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        String::from_utf8(Vec::decode(from)?).map_err(|e| invalid(e.to_string()))
     }
 }
 
-impl<T: Transfer> Transfer for Option<T> {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        (self.is_some() as u8).put(out)?;
-        self.as_ref().map_or(Ok(()), |value| value.put(out))
+impl<T: PipeCodec> PipeCodec for Option<T> {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        (self.is_some() as u8).encode(out)?;
+        self.as_ref().map_or(Ok(()), |value| value.encode(out))
     }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        match u8::take(from)? {
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        match u8::decode(from)? {
             0 => Ok(None),
-            _ => T::take(from).map(Some),
+            _ => T::decode(from).map(Some),
         }
     }
 }
 
-impl<T: Transfer, const N: usize> Transfer for [T; N] {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        T::put_all(self, out)
+impl<T: PipeCodec, const N: usize> PipeCodec for [T; N] {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        T::encode_all(self, out)
     }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        T::take_all(N, from)?.try_into().map_err(|_| senseless("an array of another length"))
-    }
-}
-
-impl<A: Transfer, B: Transfer> Transfer for (A, B) {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        self.0.put(out).and_then(|()| self.1.put(out))
-    }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        Ok((A::take(from)?, B::take(from)?))
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        T::decode_all(N, from)?.try_into().map_err(|_| invalid("an array of the wrong length"))
     }
 }
 
-impl Transfer for Error {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        ErrorKind::ALL.iter().position(|k| *k == self.kind()).expect("it is one of all").put(out)?;
-        self.message().to_owned().put(out)
+impl<A: PipeCodec, B: PipeCodec> PipeCodec for (A, B) {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        self.0.encode(out).and_then(|()| self.1.encode(out))
     }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        let kind = ErrorKind::ALL.get(usize::take(from)?).ok_or_else(|| senseless("an error of no kind"))?;
-        Ok(Error::new(*kind, String::take(from)?))
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        Ok((A::decode(from)?, B::decode(from)?))
     }
 }
 
-impl Transfer for CoilMatrix {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        (self.virtual_coils(), self.coils()).put(out)?;
-        self.entries().iter().map(|z| (z.re, z.im)).collect::<Vec<_>>().put(out)
+impl PipeCodec for Error {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        ErrorKind::ALL.iter().position(|k| *k == self.kind()).expect("it is one of all").encode(out)?;
+        self.message().to_owned().encode(out)
     }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        let (virtual_coils, coils) = Transfer::take(from)?;
-        let entries = Vec::take(from)?.into_iter().map(|(re, im)| Complex::new(re, im)).collect();
-        CoilMatrix::new(virtual_coils, coils, entries).map_err(|e| senseless(e.message()))
-    }
-}
-
-impl Transfer for TrajectoryKind {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        (*self as u8).put(out)
-    }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        let kind = TrajectoryKind::NAMES.get(u8::take(from)? as usize);
-        kind.map(|(kind, _)| *kind).ok_or_else(|| senseless("a trajectory of no kind"))
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        let kind = ErrorKind::ALL.get(usize::decode(from)?).ok_or_else(|| invalid("an unknown error kind"))?;
+        Ok(Error::new(*kind, String::decode(from)?))
     }
 }
 
-impl Transfer for CalibrationMode {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        (*self as u8).put(out)
+impl PipeCodec for CoilMatrix {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        (self.virtual_coils(), self.coils()).encode(out)?;
+        self.entries().iter().map(|z| (z.re, z.im)).collect::<Vec<_>>().encode(out)
     }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        let mode = CalibrationMode::NAMES.get(u8::take(from)? as usize);
-        mode.map(|(mode, _)| *mode).ok_or_else(|| senseless("an unknown calibration mode"))
-    }
-}
-
-impl Transfer for AcquisitionUse {
-    fn put(&self, out: &mut impl Write) -> IoResult<()> {
-        AcquisitionUse::ALL.iter().position(|of| of == self).expect("it is one of all").put(out)
-    }
-    fn take(from: &mut impl Read) -> IoResult<Self> {
-        AcquisitionUse::ALL.get(usize::take(from)?).copied().ok_or_else(|| senseless("an unknown use"))
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        let (virtual_coils, coils) = PipeCodec::decode(from)?;
+        let entries = Vec::decode(from)?.into_iter().map(|(re, im)| Complex::new(re, im)).collect();
+        CoilMatrix::new(virtual_coils, coils, entries).map_err(|e| invalid(e.message()))
     }
 }
 
-/// Structures: one field after the other.
+impl PipeCodec for TrajectoryKind {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        (*self as u8).encode(out)
+    }
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        let kind = TrajectoryKind::NAMES.get(u8::decode(from)? as usize);
+        kind.map(|(kind, _)| *kind).ok_or_else(|| invalid("an unknown trajectory kind"))
+    }
+}
+
+impl PipeCodec for CalibrationMode {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        (*self as u8).encode(out)
+    }
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        let mode = CalibrationMode::NAMES.get(u8::decode(from)? as usize);
+        mode.map(|(mode, _)| *mode).ok_or_else(|| invalid("an unknown calibration mode"))
+    }
+}
+
+impl PipeCodec for AcquisitionUse {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        AcquisitionUse::ALL.iter().position(|usage| usage == self).expect("it is one of all").encode(out)
+    }
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        AcquisitionUse::ALL
+            .get(usize::decode(from)?)
+            .copied()
+            .ok_or_else(|| invalid("an unknown use of an acquisition"))
+    }
+}
+
+/// Implements `PipeCodec` for structures, field by field.
 macro_rules! structures {
     ($($name:ident { $($field:ident),+ $(,)? })+) => {$(
-        impl Transfer for $name {
-            fn put(&self, out: &mut impl Write) -> IoResult<()> {
-                $(self.$field.put(out)?;)+
+        impl PipeCodec for $name {
+            fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+                $(self.$field.encode(out)?;)+
                 Ok(())
             }
-            fn take(from: &mut impl Read) -> IoResult<Self> {
-                Ok($name { $($field: Transfer::take(from)?),+ })
+            fn decode(from: &mut impl Read) -> IoResult<Self> {
+                Ok($name { $($field: PipeCodec::decode(from)?),+ })
             }
         }
     )+};
@@ -568,10 +576,10 @@ structures! {
     Dataset { header, scans, noise, calibration, uses }
     Noise { coils, dwell, data }
     Header { encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms }
-    Encoding { encoded, recon, trajectory, steps, parallel }
+    HeaderEncoding { encoded, recon, trajectory, steps, parallel }
     ParallelImaging { acceleration, calibration }
-    Space { matrix, fov_mm }
-    Limits { minimum, maximum, center }
+    EncodingSpace { matrix, fov_mm }
+    EncodingLimits { minimum, maximum, center }
     ScanIndex { encoding, slice, repetition, contrast, phase, set, average }
     Scan {
         index, encoded_matrix, recon_matrix, encoded_fov_mm, recon_fov_mm, trajectory, ndim, coordinates, weights,

@@ -1,13 +1,13 @@
-//! `recon compare` compares what can be compared, and says so: magnitudes, the order of axes, scale, series.
+//! The command `compare`: magnitudes, the order of axes, scale, series.
 
 use crate::common::Random;
 use crate::io::{Image, Placement};
-use crate::{alone, noise, read_images, TempDir};
+use crate::{noise, read_images, with_lock, TempDir};
 use num_complex::Complex;
 use std::path::PathBuf;
 
 fn write_images(path: PathBuf, images: &[Image]) {
-    alone(|| crate::io::tests::write_images(path, images)).unwrap();
+    with_lock(|| crate::io::tests::write_images(path, images)).unwrap();
 }
 
 fn image(dims: [usize; 3], data: Vec<Complex<f32>>) -> Image {
@@ -19,7 +19,7 @@ fn json(text: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_complex_image_and_its_magnitude_are_the_same_thing() {
+fn complex_images_are_compared_with_magnitudes() {
     let random = Random::fresh();
     println!("seed {}", random.seed);
     let dir = TempDir::new();
@@ -39,7 +39,7 @@ fn a_complex_image_and_its_magnitude_are_the_same_thing() {
         assert!(out.stderr.matches('\n').count() == 1 && names.iter().all(|n| out.stderr.contains(n)), "{out:?}");
         let object = json(&dir.ok(&format!("compare {files} --json")));
         assert!(object["magnitude"] == true && object["notes"].as_array().unwrap().len() == 1, "{object}");
-        // With --magnitude there is no line about it.
+        // With --magnitude there is no warning.
         assert!(dir.ok(&format!("compare {files} --magnitude")).starts_with("error 0.0000 %"));
         let complex = dir.run(&format!("compare {files} --complex --json"));
         assert!(json(&complex.stdout)["percent_error"].as_f64().unwrap() > 50.0, "{complex:?}");
@@ -50,7 +50,7 @@ fn a_complex_image_and_its_magnitude_are_the_same_thing() {
 }
 
 #[test]
-fn axes_in_another_order_are_said() {
+fn reversed_axes_are_reported() {
     let random = Random::fresh();
     println!("seed {}", random.seed);
     let dir = TempDir::new();
@@ -69,7 +69,7 @@ fn axes_in_another_order_are_said() {
     write_images(dir.path("w.h5"), &[image([24, 16, 8], noise(8 * 24 * 16, 1))]);
     dir.fails(1, "compare v.h5 w.h5", &["[8, 24, 16]", "[24, 16, 8]", "another order"]);
     dir.fails(1, "compare a.h5 w.h5", &["[24, 16, 1]", "[24, 16, 8]", "slice"]);
-    // For a square image the numbers decide.
+    // The sizes of a square image do not show the order: the errors do.
     write_images(dir.path("c.h5"), std::slice::from_ref(&square));
     write_images(dir.path("d.h5"), &[turned(&square)]);
     let out = dir.run("compare c.h5 d.h5");
@@ -78,7 +78,7 @@ fn axes_in_another_order_are_said() {
     assert!(out.status == Some(0) && out.stderr.contains("leave out --transpose"), "{out:?}");
     assert!(dir.ok("compare c.h5 d.h5 --transpose").starts_with("error 0.0000 %"));
 
-    // Files may say that their images lie differently in the patient.
+    // Files whose images have different orientations in the patient.
     let place =
         |read_dir, phase_dir| Placement { read_dir, phase_dir, slice_dir: [0.0, 0.0, 1.0], ..Default::default() };
     let (left, back) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0]);
@@ -86,12 +86,12 @@ fn axes_in_another_order_are_said() {
         write_images(dir.path(name), &[Image { placement, ..square.clone() }]);
     }
     let out = dir.run("compare e.h5 f.h5");
-    assert!(out.status == Some(0) && out.stderr.contains("lie differently in the patient"), "{out:?}");
+    assert!(out.status == Some(0) && out.stderr.contains("different orientations in the patient"), "{out:?}");
     dir.ok("compare e.h5 c.h5");
 }
 
 #[test]
-fn another_scale_is_said() {
+fn a_better_scale_is_reported() {
     let random = Random::fresh();
     println!("seed {}", random.seed);
     let dir = TempDir::new();
@@ -140,4 +140,17 @@ fn all_series_of_a_file_are_read() {
     assert!(info.contains("12 images") && info.contains("19 x 6 x 1"), "{info}");
     write_images(dir.path("two.h5"), &frames[..2]);
     dir.fails(1, "compare frames.h5 two.h5", &["frames.h5 has 3 images", "two.h5 has 2"]);
+}
+
+#[test]
+fn picture_of_several_images() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 32,24 --trajectory radial --truth truth.h5 -o scan.h5");
+    dir.ok("grid scan.h5 -o a.h5");
+    dir.ok("cg scan.h5 -o b.h5");
+    let lines = dir.ok("compare a.h5 b.h5 truth.h5 --scale best --picture row.png");
+    assert!(lines.lines().count() == 2 && lines.contains("a.h5: error ") && lines.contains("b.h5: error "), "{lines}");
+    let picture = std::fs::read(dir.path("row.png")).unwrap();
+    let side = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
+    assert_eq!((side(16), side(20)), (3 * 32, 24));
 }

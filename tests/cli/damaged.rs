@@ -1,20 +1,22 @@
-//! Damaged files of every format that is read: the program ends with an error of one line or with success. It never
-//! crashes, hangs, or leaves part of an output.
+//! Damaged files of all formats: the program ends with an error of one line or with success. It never crashes, hangs,
+//! or writes part of an output.
 
 use crate::common::Random;
-use crate::{alone, TempDir};
+use crate::{noise, scan, space, with_lock, write_dataset, TempDir};
+use recon::trajectory::SpokeOrder;
+use recon::Trajectory;
 use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// The number of files of each format. The environment variable RECON_TEST_DAMAGED asks for another number.
+/// The number of files of each format. The environment variable RECON_TEST_DAMAGED sets a different number.
 const FILES: usize = 40;
-/// The longest that a run may take.
+/// Maximum time of a run.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Formats: the name, the files of which one is damaged, and a command that reads BAD and writes OUT.
+/// Formats: name, files of which one is damaged, and a command that reads BAD and writes OUT.
 const FORMATS: [(&str, &[&str], &str); 8] = [
     ("ISMRMRD raw data", &["scan.h5"], "grid BAD -o OUT"),
     ("ISMRMRD images", &["truth.h5"], "compare BAD truth.h5 --picture OUT.png"),
@@ -26,13 +28,13 @@ const FORMATS: [(&str, &[&str], &str); 8] = [
     ("saved Q", &["q.bin"], "cg scan.h5 --iterations 1 --load-q BAD -o OUT"),
 ];
 
-/// How one run ended.
-struct Run {
+/// The result of one run.
+struct RunResult {
     success: bool,
     time: Duration,
 }
 
-/// Cuts the bytes short, or changes one to ten of them. Returns a text that says what was done.
+/// Truncates the bytes, or changes one to ten of them. Returns a description of the damage.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     if random.below(5) == 0 {
         bytes.truncate(random.below(bytes.len()));
@@ -48,10 +50,10 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     format!("bytes changed: {}", changes.join(", "))
 }
 
-/// Runs a command that may hang. Returns None if it did.
+/// Runs a command that may hang. Returns `None` if it does.
 fn run(command: &mut Command) -> Option<(std::process::ExitStatus, String, Duration)> {
     let start = Instant::now();
-    let mut child = alone(|| command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()).unwrap();
+    let mut child = with_lock(|| command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()).unwrap();
     let mut stderr = child.stderr.take().unwrap();
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
@@ -70,7 +72,7 @@ fn run(command: &mut Command) -> Option<(std::process::ExitStatus, String, Durat
     }
 }
 
-fn attempt(good: &TempDir, format: usize, seed: u64) -> Result<Run, String> {
+fn attempt(good: &TempDir, format: usize, seed: u64) -> Result<RunResult, String> {
     let (_, names, line) = FORMATS[format];
     let mut random = Random::of(seed);
     let dir = TempDir::new();
@@ -111,7 +113,7 @@ fn attempt(good: &TempDir, format: usize, seed: u64) -> Result<Run, String> {
     if after != before {
         return failed(&format!("it left {after:?} where there was {before:?}"));
     }
-    Ok(Run { success: status.success(), time })
+    Ok(RunResult { success: status.success(), time })
 }
 
 #[test]
@@ -161,10 +163,10 @@ fn damaged_files_are_errors() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
-/// The reference of an acquisition to its data is damaged: the length, the place and the number of an object in a heap.
-/// With wrong numbers HDF5 1.10 crashes, and with wrong lengths it takes minutes.
+/// Damages the reference of an acquisition to its data: length, heap address and object number. HDF5 1.10 crashes on
+/// wrong numbers, and needs minutes for wrong lengths.
 #[test]
-fn what_hdf5_does_not_survive_is_an_error() {
+fn crashes_of_hdf5_are_errors() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --coils 2 --shots 12 -o scan.h5");
     let good = fs::read(dir.path("scan.h5")).unwrap();
@@ -182,4 +184,42 @@ fn what_hdf5_does_not_survive_is_an_error() {
         }
     }
     assert!(!fs::read_dir(&dir.0).unwrap().any(|e| e.unwrap().file_name().to_string_lossy().starts_with("core")));
+}
+
+#[test]
+fn unusable_files_are_errors() {
+    let dir = TempDir::new();
+    dir.fails(1, "grid nowhere.h5 -o x.h5", &["nowhere.h5", "No such file"]);
+    fs::write(dir.path("empty.h5"), []).unwrap();
+    dir.fails(1, "grid empty.h5 -o x.h5", &["empty.h5", "is empty"]);
+    let random: Vec<u8> = noise(5000, 5).iter().flat_map(|z| z.re.to_le_bytes()).collect();
+    fs::write(dir.path("random.h5"), &random).unwrap();
+    dir.fails(1, "cg random.h5 -o x.h5", &["not an HDF5 file"]);
+    dir.fails(1, "info random.h5", &["not an HDF5 file"]);
+    dir.fails(1, "grid . -o x.h5", &["folder"]);
+
+    let trajectory = Trajectory::radial2d(12, 16, SpokeOrder::Linear).unwrap();
+    let matrix = space([16, 16, 1], [16.0, 16.0, 5.0]);
+    let mut data = noise(2 * 192, 6);
+    // A number that the test can find in the file: coil 1, shot 2, sample 5.
+    data[192 + 2 * 16 + 5].re = 12345.678;
+    write_dataset(dir.path("good.h5"), &scan(&trajectory, matrix, matrix, 2, data));
+    let good = fs::read(dir.path("good.h5")).unwrap();
+    for length in [good.len() - 1, good.len() * 9 / 10, good.len() / 2, good.len() / 10, 9] {
+        fs::write(dir.path("cut.h5"), &good[..length]).unwrap();
+        dir.fails(1, "grid cut.h5 -o x.h5", &["cut.h5"]);
+    }
+    let mark = 12345.678f32.to_le_bytes();
+    let at = good.windows(4).position(|w| w == mark).unwrap();
+    let mut bad = good.clone();
+    bad[at..at + 4].copy_from_slice(&f32::NAN.to_le_bytes());
+    fs::write(dir.path("nan.h5"), &bad).unwrap();
+    for command in ["grid", "fbp", "propeller", "fhd", "cg"] {
+        dir.fails(1, &format!("{command} nan.h5 -o x.h5"), &["acquisition 2", "coil 1", "sample 5", "NaN"]);
+    }
+    dir.fails(1, "grid good.h5 --group other -o x.h5", &["other", "dataset"]);
+    // A file of images is not raw data.
+    dir.ok("grid good.h5 -o image.h5");
+    dir.fails(1, "grid image.h5 -o x.h5", &["image.h5"]);
+    dir.fails(1, "compare good.h5 image.h5", &["no images"]);
 }

@@ -1,11 +1,11 @@
-//! The commands in README and docs, run in their order, for each document from an empty folder.
+//! Runs the commands in README and docs in their order, each document in an empty folder.
 
 use crate::common::documents::{blocks, documents, Block};
 use crate::common::say;
-use crate::{alone, Outcome, TempDir};
+use crate::{with_lock, ProgramOutput, TempDir};
 use std::process::Command;
 
-/// Other commands of shell blocks, by their first words, and what runs them.
+/// Other commands of shell blocks, by their first words, and the place where they are run.
 const ELSEWHERE: [(&str, &str); 21] = [
     ("make demo", "by hand: it builds the release profile; its commands run in the tests of the program"),
     ("make test", "this test is part of it"),
@@ -30,7 +30,7 @@ const ELSEWHERE: [(&str, &str); 21] = [
     ("export GADGETRON_REMOTE_WORKER_COMMAND=", "tests/gadgetron/server.rs, where Gadgetron is installed"),
 ];
 
-/// Languages of blocks that are not commands, and what runs them.
+/// Languages of blocks that are not commands, and the place where they are run.
 const OTHER_LANGUAGES: [(&str, &str); 7] = [
     ("matlab", "tests/matlab.rs"),
     ("c", "tests/header.rs"),
@@ -41,11 +41,11 @@ const OTHER_LANGUAGES: [(&str, &str); 7] = [
     ("xml", "tests/gadgetron/server.rs, where Gadgetron is installed"),
 ];
 
-/// Warnings that examples are meant to show: part of the command, and of the warning.
+/// Expected warnings of examples: part of the command and part of the warning.
 const WARNINGS: [(&str, &str); 1] = [("scan.h5 --compress 8", "whiten the data")];
 
-/// A command, and the output that the document shows.
-struct Shown {
+/// A command and its output in the document.
+struct DocumentedCommand {
     place: String,
     command: String,
     output: Vec<String>,
@@ -61,8 +61,8 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// Returns the commands of a block. In a console block they begin with `$ `, and other lines are output.
-fn commands(block: &Block) -> Vec<Shown> {
-    let mut all: Vec<Shown> = Vec::new();
+fn commands(block: &Block) -> Vec<DocumentedCommand> {
+    let mut all: Vec<DocumentedCommand> = Vec::new();
     let mut continues = false;
     for line in &block.lines {
         let command = match block.language.as_str() {
@@ -86,21 +86,21 @@ fn commands(block: &Block) -> Vec<Shown> {
             let last = all.last_mut().unwrap();
             last.command = format!("{} {command}", last.command);
         } else if !command.is_empty() {
-            all.push(Shown { place: block.place.clone(), command: command.to_owned(), output: Vec::new() });
+            all.push(DocumentedCommand { place: block.place.clone(), command: command.to_owned(), output: Vec::new() });
         }
         continues = more;
     }
     all
 }
 
-/// Replaces every word that has a digit, since figures depend on the machine.
+/// Replaces each word that contains a digit, because numbers depend on the machine.
 fn without_figures(line: &str) -> String {
     let words = line.split_whitespace().map(|w| if w.contains(|c: char| c.is_ascii_digit()) { "#" } else { w });
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Checks that the lines which the document shows come in this order; `...` stands for lines that are left out.
-fn check_output(shown: &Shown, printed: &str) {
+/// Checks that the output contains the lines of the document in this order; `...` means omitted lines.
+fn check_output(shown: &DocumentedCommand, printed: &str) {
     let mut lines = printed.lines().map(without_figures);
     for wanted in shown.output.iter().filter(|line| line.trim() != "...") {
         let wanted = without_figures(wanted);
@@ -108,16 +108,16 @@ fn check_output(shown: &Shown, printed: &str) {
     }
 }
 
-fn run(dir: &TempDir, command: &str) -> Outcome {
+fn run(dir: &TempDir, command: &str) -> ProgramOutput {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_recon")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).current_dir(&dir.0).env("PATH", path).env_remove("RUST_LOG").env_remove("RECON_SIMD");
-    let output = alone(|| shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn());
+    let output = with_lock(|| shell.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn());
     let output = output.unwrap().wait_with_output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-    Outcome { line: command.to_owned(), status: output.status.code(), stdout, stderr }
+    ProgramOutput { line: command.to_owned(), status: output.status.code(), stdout, stderr }
 }
 
 fn run_document(document: &str) {

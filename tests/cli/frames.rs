@@ -1,13 +1,13 @@
 //! Frames: sliding windows over the shots of a scan.
 
-use crate::{alone, read_images, write_dataset, TempDir};
+use crate::{read_images, with_lock, write_dataset, TempDir};
 use std::fs;
 
 fn read_dataset(dir: &TempDir, name: &str) -> crate::io::Dataset {
-    alone(|| crate::io::ismrmrd::read_dataset(dir.path(name), None)).unwrap()
+    with_lock(|| crate::io::ismrmrd::read_dataset(dir.path(name), None)).unwrap()
 }
 
-/// Frames have the bits of files that hold their shots alone, with any command and weights.
+/// Frames have the same bits as images of files with only their shots, for all commands and weights.
 #[test]
 fn frames_are_images_of_their_shots() {
     let dir = TempDir::new();
@@ -16,7 +16,7 @@ fn frames_are_images_of_their_shots() {
     dir.ok(&format!("{simulate} --weights -o weighted.h5"));
     for file in ["plain.h5", "weighted.h5"] {
         let whole = read_dataset(&dir, file);
-        // The last four shots are in no frame.
+        // The last four shots are not part of any frame.
         for frame in 0..4 {
             let mut part = whole.clone();
             part.scans[0] = whole.scans[0].shots(5 * frame..5 * frame + 21);
@@ -50,7 +50,7 @@ fn frames_are_images_of_their_shots() {
         }
         assert_ne!(frames[0].data, frames[1].data, "{line}");
     }
-    // Frames go where all images go; without a step they have no shot in common.
+    // Frames are written to all formats. Without a step, frames do not share shots.
     dir.ok("grid plain.h5 --frame-shots 20 -o next.nii");
     dir.ok("grid plain.h5 --frame-shots 20 --frame-step 20 -o same.nii");
     assert_eq!(fs::read(dir.path("next.nii")).unwrap(), fs::read(dir.path("same.nii")).unwrap());
@@ -59,7 +59,7 @@ fn frames_are_images_of_their_shots() {
     dir.ok("--quiet grid plain.h5 --frame-shots 10 --frame-step 15 -o frames.png");
 }
 
-/// Every slice has its frames, and all of its shots make its coil maps.
+/// Each slice has its own frames, and coil maps from all of its shots.
 #[test]
 fn slices_and_coil_maps() {
     let dir = TempDir::new();
@@ -75,9 +75,9 @@ fn slices_and_coil_maps() {
     let index: Vec<_> = frames.iter().map(|i| (i.index.slice, i.index.repetition)).collect();
     assert_eq!(index, [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]);
     let report: serde_json::Value = serde_json::from_slice(&fs::read(dir.path("report.json")).unwrap()).unwrap();
-    let told: Vec<_> = report.as_array().unwrap().iter().map(|r| (&r["slice"], &r["repetition"])).collect();
-    assert_eq!(told.len(), 6);
-    assert!(told.iter().zip(&index).all(|((s, r), i)| **s == i.0 && **r == i.1), "{told:?}");
+    let reported: Vec<_> = report.as_array().unwrap().iter().map(|r| (&r["slice"], &r["repetition"])).collect();
+    assert_eq!(reported.len(), 6);
+    assert!(reported.iter().zip(&index).all(|((s, r), i)| **s == i.0 && **r == i.1), "{reported:?}");
     // Twice the signal, the same maps.
     let worst = frames[0].data.iter().zip(&frames[3].data).map(|(a, b)| (a * 2.0 - b).norm()).fold(0.0, f32::max);
     let largest = frames[3].data.iter().map(|z| z.norm()).fold(0.0, f32::max);
@@ -110,14 +110,14 @@ fn a_warm_start_takes_fewer_iterations() {
     assert_eq!((cold.len(), warm.len()), (4, 4));
     assert!(cold[0] == warm[0] && first[0].data == second[0].data);
     assert!((1..4).all(|i| 2 * warm[i] <= cold[i]), "{cold:?} {warm:?}");
-    // The first frame starts from the image that is given, all of them without a warm start.
+    // The first frame starts from the image of --initial.
     dir.ok("grid scan.h5 -o start.h5");
     let given = iterations("--warm-start --initial start.h5");
     assert!(given[1..] != cold[1..] && given.len() == 4, "{given:?}");
 }
 
 #[test]
-fn what_has_no_frames() {
+fn invalid_frames_are_errors() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --trajectory golden-angle --shots 20 --coils 2 -o scan.h5");
     dir.ok("simulate --matrix 16,16 --trajectory cartesian -o cartesian.h5");
@@ -146,7 +146,7 @@ fn what_has_no_frames() {
     for option in ["--save-q", "--load-q"] {
         dir.fails(1, &format!("cg scan.h5 --frame-shots 10 {option} q.bin -o x.h5"), &[option, "own"]);
     }
-    // One repetition is a series of shots, and all partitions are an image.
+    // One repetition is a series of shots. A frame with all partitions is an image.
     dir.ok("--quiet grid two.h5 --repetition 1 --frame-shots 10 -o frames.h5");
     assert_eq!(read_images(dir.path("frames.h5")).len(), 2);
     dir.ok("grid stack.h5 --frame-shots 24 -o frames.h5");

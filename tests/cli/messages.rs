@@ -1,9 +1,9 @@
-//! Messages of the program: counts, causes and remedies.
+//! Messages and options of the program.
 
 use crate::{read_images, TempDir};
 
 #[test]
-fn one_image_is_one_image() {
+fn numbers_of_images_are_printed() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --shots 4 -o one.h5");
     assert_eq!(dir.ok("info one.h5").lines().next(), Some("ISMRMRD raw data of 1 image"));
@@ -14,7 +14,7 @@ fn one_image_is_one_image() {
 }
 
 #[test]
-fn backprojection_of_a_spiral_names_the_cause() {
+fn backprojection_of_a_spiral_is_an_error() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 64,64 --trajectory spiral -o spiral.h5");
     dir.fails(1, "fbp spiral.h5 -o no.png", &["the trajectory is not radial: sample ", "use gridding"]);
@@ -35,9 +35,9 @@ fn tolerance_out_of_reach_has_a_remedy_that_works() {
     dir.ok(&format!("grid scan.h5 --tolerance {smallest} -o x.h5"));
 }
 
-/// By default the adjoints of several coils become one magnitude; none of the coils' phases is lost unsaid.
+/// By default the adjoints of several coils are combined to one magnitude, and the help describes this.
 #[test]
-fn adjoint_of_coils_is_combined_as_the_help_says() {
+fn adjoints_of_coils_are_combined() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 20,24 --coils 3 --maps maps.cfl -o scan.h5");
     dir.ok("fhd scan.h5 -o combined.h5");
@@ -58,7 +58,7 @@ fn adjoint_of_coils_is_combined_as_the_help_says() {
 }
 
 #[test]
-fn an_option_is_given_once() {
+fn repeated_options_are_errors() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --shots 4 -o scan.h5");
     for line in [
@@ -72,9 +72,9 @@ fn an_option_is_given_once() {
     }
 }
 
-/// The field map that a scan was simulated with is written, whatever it came from.
+/// The field map of a simulated scan is written, from --off-resonance and from --field-map.
 #[test]
-fn field_map_of_a_scan_is_written() {
+fn field_map_of_a_simulated_scan_is_written() {
     let dir = TempDir::new();
     let simulate = "simulate --matrix 24,20 --shots 8 --dwell 5";
     dir.ok(&format!("{simulate} --off-resonance 40 --write-field-map first.h5 -o scan.h5"));
@@ -86,7 +86,7 @@ fn field_map_of_a_scan_is_written() {
     dir.fails(1, "simulate --matrix 24,20 --write-field-map x2.h5 -o s2.h5", words);
 }
 
-/// A scan of several echoes: the phase between them is that of the field map, computed here by hand.
+/// The phase between the echoes of a simulated scan is that of the field map, 2 pi f dt.
 #[test]
 fn echoes_have_the_phase_of_the_field() {
     let dir = TempDir::new();
@@ -105,7 +105,7 @@ fn echoes_have_the_phase_of_the_field() {
         }
     }
     errors.sort_by(f32::total_cmp);
-    // At the object's edges voxels of different fields are mixed.
+    // Voxels at the edges of the object mix different fields.
     let [median, most] = [errors.len() / 2, errors.len() * 9 / 10].map(|i| errors[i]);
     assert!(errors.len() > 50 && median < 0.01 && most < 0.05, "{} voxels: {median} {most} turns", errors.len());
     dir.ok("fieldmap echoes.h5 -o found.h5");

@@ -1,27 +1,28 @@
-//! Off-resonance and decay: simulated, and taken out of images by their maps.
+//! Off-resonance and decay: simulated, and corrected by maps.
 
 use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::Image;
-use crate::{alone, bare, distance, read_images, write_dataset, TempDir};
+use crate::{distance, raw_file, read_images, with_lock, write_dataset, TempDir};
 use num_complex::Complex;
 use std::f64::consts::TAU;
 use std::fs;
 
-/// A spiral of 5 ms with twice the turns that are needed, and off-resonance of -50 to 100 Hz; its map is in map.h5.
+/// A spiral of 5 ms with twice the necessary number of turns.
 const SPIRAL: &str = "simulate --matrix 48,48 --trajectory spiral --shots 12 --turns 4 --samples 1000 --dwell 5";
+/// Off-resonance of -50 to 100 Hz. The map is written to map.h5.
 const FIELD: &str = "--off-resonance 100 --write-field-map map.h5";
 
 fn read_dataset(dir: &TempDir, name: &str) -> crate::io::Dataset {
-    alone(|| crate::io::ismrmrd::read_dataset(dir.path(name), None)).unwrap()
+    with_lock(|| crate::io::ismrmrd::read_dataset(dir.path(name), None)).unwrap()
 }
 
 fn write_map(dir: &TempDir, name: &str, dims: [usize; 3], channels: usize, of: impl Fn(usize) -> Complex<f32>) {
     let data = (0..dims.iter().product::<usize>() * channels).map(of).collect();
     let image = Image::new(dims, channels, data).unwrap();
-    alone(|| crate::io::tests::write_images(dir.path(name), &[image])).unwrap();
+    with_lock(|| crate::io::tests::write_images(dir.path(name), &[image])).unwrap();
 }
 
-/// The file of a NumPy array of f4.
+/// Writes a NumPy array of f4.
 fn write_npy(dir: &TempDir, name: &str, shape: &str, data: &[f32]) {
     let mut text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({shape}), }}");
     while (10 + text.len() + 1) % 64 != 0 {
@@ -40,10 +41,10 @@ fn error_of(dir: &TempDir, line: &str) -> f64 {
     dir.error("image.h5 reference.h5 --complex --scale best")
 }
 
-/// The image with the map is at least 10 dB nearer to that of a scan without off-resonance than the one without it, and
-/// about as near to the truth.
+/// With the map, the image is at least 10 dB closer to the image of a scan without off-resonance than without the map,
+/// and about as close to the truth.
 #[test]
-fn maps_take_off_resonance_out_of_images() {
+fn maps_correct_off_resonance() {
     let dir = TempDir::new();
     dir.ok(&format!("{SPIRAL} --truth truth.h5 -o plain.h5"));
     dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
@@ -59,7 +60,7 @@ fn maps_take_off_resonance_out_of_images() {
         let better = 20.0 * (without[0] / with[0]).log10();
         assert!(better > 10.0 && with[1] < 1.1 * plain, "{line}: {better} dB, {with:?} {plain}");
     }
-    // The adjoint by exact sums, the same by segments.
+    // The adjoint by exact sums and by time segmentation.
     dir.ok("fhd scan.h5 --field-map map.h5 --method exact -o exact.h5");
     dir.ok("fhd scan.h5 --field-map map.h5 --tolerance 1e-4 -o image.h5");
     assert!(dir.error("image.h5 exact.h5 --complex") < 0.02);
@@ -68,7 +69,7 @@ fn maps_take_off_resonance_out_of_images() {
     assert!(without > 3.0, "{without}");
 }
 
-/// Several coils, whose maps are estimated; decay; a report with the numbers of segments and nodes; Q in a file.
+/// Several coils with given and estimated maps, decay, the numbers of segments and nodes in the report, and a saved Q.
 #[test]
 fn coils_decay_report_and_q() {
     let dir = TempDir::new();
@@ -85,21 +86,21 @@ fn coils_decay_report_and_q() {
     println!("{without} % without maps, {field_only} % with the field, {with} % with both");
     assert!(20.0 * (without / with).log10() > 10.0 && with < 0.8 * field_only, "{without} {field_only} {with}");
     let report: serde_json::Value = serde_json::from_slice(&fs::read(dir.path("report.json")).unwrap()).unwrap();
-    let told = &report[0]["off_resonance"];
-    assert!(told["segments"].as_u64().unwrap() > 2 && told["nodes"].as_u64().unwrap() > 2, "{report}");
-    assert!(told["error"].as_f64().unwrap() < 1.1e-4, "{report}");
+    let entry = &report[0]["off_resonance"];
+    assert!(entry["segments"].as_u64().unwrap() > 2 && entry["nodes"].as_u64().unwrap() > 2, "{report}");
+    assert!(entry["error"].as_f64().unwrap() < 1.1e-4, "{report}");
     let verbose = dir.run(&format!("-v {cg} {both} -o image.h5")).stderr;
     assert!(verbose.contains("segments") && verbose.contains("off-resonance from -49.9"), "{verbose}");
-    // Q belongs to its maps.
+    // A saved Q can only be used with its maps.
     dir.ok(&format!("{cg} {both} -o first.h5"));
     dir.ok(&format!("{cg} {both} --load-q q.bin -o image.h5"));
     assert_eq!(read_images(dir.path("first.h5"))[0].data, read_images(dir.path("image.h5"))[0].data);
     dir.fails(1, &format!("{cg} --maps coils.h5 --field-map map.h5 --load-q q.bin -o no.h5"), &["q.bin"]);
     dir.fails(1, &format!("{cg} --maps coils.h5 --load-q q.bin -o no.h5"), &["q.bin"]);
-    // Without a field there is no such key.
+    // Without maps the report does not have this key.
     dir.ok(&format!("{cg} --report report.json -o image.h5"));
     assert!(!fs::read_to_string(dir.path("report.json")).unwrap().contains("off_resonance"));
-    // Coil maps that are estimated serve as well.
+    // Estimated coil maps.
     let magnitude = |file: &str, options: &str| {
         dir.ok(&format!("cg {file} --iterations 12 {options} -o image.h5"));
         dir.error("image.h5 truth.h5 --magnitude --scale best")
@@ -111,9 +112,9 @@ fn coils_decay_report_and_q() {
     assert!(with < 1.2 * plain && without > 1.5 * with, "{plain} {without} {with}");
 }
 
-/// Times of the file, of --dwell, and of BART's files with --dwell are the same; the file tells its own.
+/// The sample times of the file, of --dwell, and of BART files with --dwell agree.
 #[test]
-fn times_come_from_the_file_or_from_dwell() {
+fn sample_times_of_file_and_dwell_agree() {
     let dir = TempDir::new();
     dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
     assert!(dir.ok("info scan.h5").contains("sample time           5.000"), "{}", dir.ok("info scan.h5"));
@@ -124,13 +125,13 @@ fn times_come_from_the_file_or_from_dwell() {
     assert!(dir.error("given.h5 own.h5 --complex") < 1e-3);
     dir.ok("fhd scan.h5 --field-map map.h5 --dwell 2.5 -o half.h5");
     assert!(dir.error("half.h5 own.h5 --complex") > 1.0);
-    // BART's files, in which there are no times.
+    // BART files do not contain times.
     dir.ok(&format!("{SPIRAL} {FIELD} -o scan.cfl").replace("map.h5", "map.cfl"));
     let bart = "fhd scan.cfl --trajectory scan_traj.cfl --matrix 48,48 --field-map map.cfl";
     dir.ok(&format!("{bart} --dwell 5 -o bart.h5"));
     assert!(dir.error("bart.h5 own.h5 --complex") < 1e-2);
     dir.fails(1, &format!("{bart} -o no.h5"), &["no sample time", "--dwell"]);
-    // Another moment is a phase of each voxel, exp(2 pi i f t).
+    // A different t = 0 multiplies each voxel by exp(2 pi i f t).
     dir.ok("fhd scan.h5 --field-map map.h5 --readout-start -3 -o other.h5");
     let (own, other) = (&read_images(dir.path("own.h5"))[0], &read_images(dir.path("other.h5"))[0]);
     let map = &read_images(dir.path("map.h5"))[0];
@@ -147,24 +148,24 @@ fn times_come_from_the_file_or_from_dwell() {
     assert!(dir.ok("info no_times.h5").contains("sample time           not in the file"));
     dir.fails(1, "grid no_times.h5 --field-map map.h5 -o no.h5", &["no sample time", "--dwell"]);
     dir.ok("grid no_times.h5 --field-map map.h5 --dwell 5 -o image.h5");
-    // The lines of an echo train have no time since the excitation.
+    // The times of the lines of an echo train since the excitation are unknown.
     let mut dataset = read_dataset(&dir, "scan.h5");
     dataset.header.encodings[0].trajectory = TrajectoryKind::Epi;
     write_dataset(dir.path("epi.h5"), &dataset);
     dir.fails(1, "grid epi.h5 --field-map map.h5 -o no.h5", &["echo-planar"]);
 }
 
-/// Discarded samples count for the times of the samples after them: the adjoint is the direct sum with these times, by
-/// the file's sample time and by --dwell.
+/// Discarded samples delay the samples after them: the adjoint is the direct sum with these times, both with the sample
+/// time of the file and with --dwell.
 #[test]
 fn discarded_samples_count_for_the_times() {
     let dir = TempDir::new();
     dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
     let dataset = read_dataset(&dir, "scan.h5");
     let (scan, discarded, per_shot) = (&dataset.scans[0], 300, 1000);
-    let lines: Vec<bare::Line> = (0..scan.samples_per_shot.len() * per_shot)
+    let lines: Vec<raw_file::RawAcquisition> = (0..scan.samples_per_shot.len() * per_shot)
         .step_by(per_shot)
-        .map(|first| bare::Line {
+        .map(|first| raw_file::RawAcquisition {
             dimensions: 2,
             trajectory: (first..first + per_shot).flat_map(|m| [0, 1].map(|a| scan.coordinates[a][m])).collect(),
             data: scan.data[first..first + per_shot].iter().flat_map(|z| [z.re, z.im]).collect(),
@@ -173,7 +174,7 @@ fn discarded_samples_count_for_the_times() {
             ..Default::default()
         })
         .collect();
-    alone(|| bare::write(&dir.path("late.h5"), &dataset.header.to_xml(), &lines));
+    with_lock(|| raw_file::write(&dir.path("late.h5"), &dataset.header.to_xml(), &lines));
     let kept: Vec<usize> = (0..scan.data.len()).filter(|m| m % per_shot >= discarded).collect();
     let map = &read_images(dir.path("map.h5"))[0].data;
     let exact: Vec<Complex<f64>> = (0..48 * 48)
@@ -196,7 +197,7 @@ fn discarded_samples_count_for_the_times() {
     }
 }
 
-/// Frames have the bits of files that hold their shots alone; slices have maps of their own.
+/// Frames have the same bits as images of files with only their shots. Each slice has its own map.
 #[test]
 fn frames_and_slices() {
     let dir = TempDir::new();
@@ -212,10 +213,10 @@ fn frames_and_slices() {
     ] {
         let line = format!("{line} --field-map map.h5");
         dir.ok(&format!("--quiet {} --frame-shots 6 -o part_image.h5", line.replace("FILE", "part.h5")));
-        // Few shots alias, and recon says so.
+        // Few shots alias: --quiet suppresses the warning.
         dir.ok(&format!("--quiet {} --frame-shots 6 --frame-step 2 -o frames.h5", line.replace("FILE", "scan.h5")));
-        let (frames, alone) = (read_images(dir.path("frames.h5")), read_images(dir.path("part_image.h5")));
-        assert!(frames.len() == 4 && frames[2].data == alone[0].data, "{line}");
+        let (frames, part) = (read_images(dir.path("frames.h5")), read_images(dir.path("part_image.h5")));
+        assert!(frames.len() == 4 && frames[2].data == part[0].data, "{line}");
         assert_ne!(frames[2].data, frames[1].data, "{line}");
     }
     // Two slices, whose maps have opposite signs.
@@ -241,7 +242,7 @@ fn frames_and_slices() {
     dir.fails(1, "grid slices.h5 --field-map three.cfl -o no.h5", &["3 maps", "2 slices"]);
 }
 
-/// Maps on the reconstructed matrix, where the encoded one is larger and its voxels are the same.
+/// Maps on a reconstructed matrix that is smaller than the encoded one and has the same voxels.
 #[test]
 fn maps_on_the_reconstructed_matrix() {
     let dir = TempDir::new();
@@ -252,7 +253,7 @@ fn maps_on_the_reconstructed_matrix() {
     (dataset.scans[0].recon_matrix, dataset.scans[0].recon_fov_mm) = (recon.matrix, recon.fov_mm);
     write_dataset(dir.path("cut.h5"), &dataset);
     let map = read_images(dir.path("map.h5"))[0].data.clone();
-    // Four rows on either side are cut away.
+    // Four rows on either side are removed.
     write_map(&dir, "small.cfl", [48, 40, 1], 1, |i| map[i + 4 * 48]);
     write_map(&dir, "padded.cfl", [48, 48, 1], 1, |i| {
         if (4..44).contains(&(i / 48)) {
@@ -270,12 +271,12 @@ fn maps_on_the_reconstructed_matrix() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_maps_and_options_are_errors() {
     let dir = TempDir::new();
     dir.ok(&format!("{SPIRAL} {FIELD} -o scan.h5"));
     dir.ok("simulate --matrix 48,40 --trajectory radial --shots 20 -o other.h5");
     write_map(&dir, "complex.cfl", [48, 48, 1], 1, |i| Complex::new(1.0, if i == 7 { 2.0 } else { 0.0 }));
-    // No image with NaN is written: it is put into the file.
+    // The writer refuses NaN: the test writes it into the file.
     write_map(&dir, "nan.cfl", [48, 48, 1], 1, |_| Complex::new(1.0, 0.0));
     let mut bytes = std::fs::read(dir.path("nan.cfl")).unwrap();
     bytes[9 * 8..9 * 8 + 4].copy_from_slice(&f32::NAN.to_le_bytes());

@@ -1,7 +1,7 @@
-//! Outputs: no file of the user is lost, and all outputs of a command appear, or none.
+//! Outputs: no file of the user is lost, and a command writes either all of its outputs or none of them.
 #![cfg(unix)]
 
-use crate::{alone, noise, scan, space, write_dataset, TempDir};
+use crate::{noise, scan, space, with_lock, write_dataset, TempDir};
 use recon::trajectory::SpokeOrder;
 use recon::{Geometry, Normal, Options, Plan, Trajectory};
 use std::ffi::OsStr;
@@ -26,13 +26,13 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn devices_fifos_and_links_stay_what_they_are() {
+fn devices_fifos_and_links_are_kept() {
     let dir = with_scan();
     dir.ok(&format!("{CG} -o right.h5 --report right.json --save-q right.q"));
     dir.ok(&format!("{CG} -o a.h5 --report /dev/null --save-q /dev/null"));
     assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 
-    // A fifo transports the bytes that a file would have.
+    // A FIFO transports the bytes that a file would contain.
     fifo(&dir.path("fifo.h5"));
     fifo(&dir.path("fifo.q"));
     let readers = ["fifo.h5", "fifo.q"].map(|name| {
@@ -46,7 +46,7 @@ fn devices_fifos_and_links_stay_what_they_are() {
     assert_eq!(q, fs::read(dir.path("right.q")).unwrap());
     assert!(fs::metadata(dir.path("fifo.h5")).unwrap().file_type().is_fifo());
 
-    // The file at the end of a link is replaced, or made if there is none. The link stays.
+    // The target of a link is replaced, or created if it does not exist. The link stays.
     fs::create_dir(dir.path("folder")).unwrap();
     for (name, to) in [("link.h5", "folder/a.h5"), ("link.json", "link2.json"), ("link2.json", "folder/r.json")] {
         symlink(to, dir.path(name)).unwrap();
@@ -67,15 +67,15 @@ fn devices_fifos_and_links_stay_what_they_are() {
         assert!(dir.ok(&format!("{line} /dev/stdout")).contains("\"residuals\""));
         fs::write(dir.path("out"), "before\n").unwrap();
         let out = fs::File::options().append(true).open(dir.path("out")).unwrap();
-        assert!(alone(|| dir.command(&format!("{line} /dev/stdout")).stdout(out).status()).unwrap().success());
+        assert!(with_lock(|| dir.command(&format!("{line} /dev/stdout")).stdout(out).status()).unwrap().success());
         let text = fs::read_to_string(dir.path("out")).unwrap();
         assert!(text.starts_with("before\n[") && text.ends_with("]\n"), "{text}");
     }
     dir.fails(1, &format!("{CG} -o b.h5 --save-q -"), &["--save-q -", "./-"]);
-    // If nobody reads the report, the image is written all the same.
+    // The image is written even if the reader of the report ends.
     let mut command = dir.command(&format!("{CG} -o left.h5 --report -"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = alone(|| command.spawn()).unwrap();
+    let mut child = with_lock(|| command.spawn()).unwrap();
     drop(child.stdout.take());
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success() && out.stderr.is_empty() && dir.path("left.h5").exists(), "{out:?}");
@@ -83,7 +83,7 @@ fn devices_fifos_and_links_stay_what_they_are() {
 }
 
 #[test]
-fn outputs_do_not_go_to_one_file() {
+fn outputs_in_one_file_are_errors() {
     let dir = with_scan();
     dir.ok(&format!("{CG} -o there.h5"));
     fs::hard_link(dir.path("there.h5"), dir.path("second.h5")).unwrap();
@@ -126,7 +126,7 @@ fn outputs_do_not_go_to_one_file() {
     dir.fails(1, "compare there.h5 truth.h5 --picture nowhere/a.png", &["nowhere", "does not exist"]);
 }
 
-/// A full device, and a limit on the length of files, which acts like a full disk.
+/// Errors of a full device, and of a limit on the length of files, which has the effect of a full disk.
 #[test]
 #[cfg(target_os = "linux")]
 fn all_outputs_or_none() {
@@ -157,7 +157,7 @@ fn all_outputs_or_none() {
                 Ok(())
             })
         };
-        let out = alone(|| command.spawn()).unwrap().wait_with_output().unwrap();
+        let out = with_lock(|| command.spawn()).unwrap().wait_with_output().unwrap();
         let text = String::from_utf8(out.stderr).unwrap();
         assert!(out.status.code() == Some(1) && text.starts_with("recon: error: "), "{outputs}: {text}");
         assert!(text.matches('\n').count() == 1 && dir.names() == names, "{outputs}: {text} {:?}", dir.names());
@@ -165,7 +165,8 @@ fn all_outputs_or_none() {
     for line in ["--version", "--help", "cg --help", "info"] {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let mut command = dir.command(line);
-        let out = alone(|| command.stdout(full).stderr(Stdio::piped()).spawn()).unwrap().wait_with_output().unwrap();
+        let out =
+            with_lock(|| command.stdout(full).stderr(Stdio::piped()).spawn()).unwrap().wait_with_output().unwrap();
         let text = String::from_utf8(out.stderr).unwrap();
         assert!(out.status.code() == Some(1), "{line}: {:?}", out.status);
         assert!(text.starts_with("recon: error: the standard output cannot be written: No space"), "{line}: {text}");
@@ -173,14 +174,14 @@ fn all_outputs_or_none() {
 }
 
 #[test]
-fn odd_names_are_names() {
+fn unusual_file_names() {
     let dir = with_scan();
     let odd = OsStr::from_bytes(b"o\xffdd");
     fs::create_dir(dir.path("plain")).unwrap();
     fs::rename(dir.path("plain"), dir.0.join(odd)).unwrap();
     let run = |line: &str, more: &[&Path]| {
         let mut command = dir.command(line);
-        let out = alone(|| command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()).unwrap();
+        let out = with_lock(|| command.args(more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()).unwrap();
         let out = out.wait_with_output().unwrap();
         assert!(out.status.success() && out.stderr.is_empty(), "{line}: {out:?}");
     };
@@ -194,7 +195,7 @@ fn odd_names_are_names() {
     }
     run("simulate --matrix 16,16 -o", &[&file(b"\xfe.cfl")]);
     run("grid --matrix 16,16 -o a.h5", &[&file(b"\xfe.cfl"), Path::new("--trajectory"), &file(b"\xfe_traj.cfl")]);
-    // Names that are only an ending, and the longest names possible.
+    // Names that are only an extension, and names of the maximum length.
     dir.ok("grid scan.h5 -o .cfl");
     dir.ok("info .cfl");
     assert!(dir.path(".hdr").exists() && !dir.path(".cfl.cfl").exists());
@@ -232,7 +233,7 @@ fn q_is_saved_from_many_threads() {
 }
 
 #[test]
-fn what_a_scan_holds_is_counted() {
+fn contents_of_a_scan_are_counted() {
     let dir = TempDir::new();
     let k = Trajectory::radial2d(12, 16, SpokeOrder::Linear).unwrap();
     let matrix = space([16, 16, 1], [16.0, 16.0, 5.0]);
@@ -248,7 +249,7 @@ fn what_a_scan_holds_is_counted() {
         assert!(info.contains(words), "{words}: {info}");
     }
     assert!(!info.contains("whitening"), "{info}");
-    // The first two acquisitions become noise: bit 19 of the flags, which are the eight bytes after the version.
+    // The first two acquisitions become noise: bit 19 of the flags, which are the 8 bytes after the version.
     let mut bytes = fs::read(dir.path("a.h5")).unwrap();
     let head = |bytes: &[u8], at: usize| bytes[at..at + 2] == [1, 0] && bytes[at + 34..at + 36] == [16, 0];
     let (mut done, mut at) = (0, 0);
@@ -266,10 +267,10 @@ fn what_a_scan_holds_is_counted() {
     assert!(info.contains("used for whitening    2 noise\n"), "{info}");
 }
 
-/// The libraries that the program needs are the libraries that README.md names.
+/// docs/program.md lists the libraries that the program needs at run time.
 #[test]
 #[cfg(target_os = "linux")]
-fn what_the_program_needs_is_what_readme_says() {
+fn needed_libraries_are_documented() {
     let program = env!("CARGO_BIN_EXE_recon");
     let text = crate::common::run(std::process::Command::new("readelf").args(["-d", program]));
     let needed = text.lines().filter(|l| l.contains("(NEEDED)")).map(|l| l.split(['[', ']']).nth(1).unwrap());
@@ -278,16 +279,16 @@ fn what_the_program_needs_is_what_readme_says() {
     let mut needed: Vec<_> = needed.map(plain).collect();
     needed.retain(|name| name != "ld");
     needed.sort();
-    let readme = fs::read_to_string(crate::common::root().join("README.md")).unwrap();
-    let sentence = readme.split("Where it runs it needs").nth(1).unwrap().split(": ").next().unwrap();
-    let mut said: Vec<_> = sentence.split('`').skip(1).step_by(2).map(str::to_owned).collect();
-    said.sort();
-    assert_eq!(needed, said);
+    let page = fs::read_to_string(crate::common::root().join("docs/program.md")).unwrap();
+    let sentence = page.split("At run time it needs").nth(1).unwrap().split(". ").next().unwrap();
+    let mut documented: Vec<_> = sentence.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    documented.sort();
+    assert_eq!(needed, documented);
 }
 
-/// Ctrl-C while the program waits for somebody to open the other end of a fifo.
+/// Ctrl-C while the program waits for another process to open the other end of a FIFO.
 #[test]
-fn interrupts_remove_what_was_begun() {
+fn interrupts_remove_temporary_files() {
     use std::os::unix::process::CommandExt;
     let dir = with_scan();
     fs::create_dir(dir.path("temporary")).unwrap();
@@ -309,13 +310,13 @@ fn interrupts_remove_what_was_begun() {
                 Ok(())
             })
         };
-        let child = alone(|| command.spawn()).unwrap();
+        let child = with_lock(|| command.spawn()).unwrap();
         let start = std::time::Instant::now();
         while !begun(folder) {
             assert!(start.elapsed().as_secs() < 60, "{line}: no temporary file");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
-        // Time to get to the fifo.
+        // Time for the program to reach the FIFO.
         std::thread::sleep(std::time::Duration::from_millis(200));
         // SAFETY: a signal to a process that this test started and has not waited for.
         assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);
@@ -324,4 +325,42 @@ fn interrupts_remove_what_was_begun() {
         assert!(String::from_utf8_lossy(&out.stderr).contains("recon: error: interrupted"), "{line}: {out:?}");
         assert!(dir.names() == names && !begun("temporary"), "{line}: {:?}", dir.names());
     }
+}
+
+#[test]
+fn interrupts_leave_nothing() {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 128,128 --shots 8000 --samples 256 -o k.cfl");
+    // Exact sums take half a minute or more on two fast cores.
+    let mut command =
+        dir.command("fhd k.cfl --trajectory k_traj.cfl --matrix 1000,1000 --method exact --precision f64 -o image.h5");
+    command.stderr(Stdio::piped());
+    // A shell ignores interrupts in background jobs. If the tests are such a job, the program would inherit this.
+    // SAFETY: signal() is safe to call between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        })
+    };
+    let child = with_lock(|| command.spawn()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    // SAFETY: a signal to a process that this test started and has not waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) }, 0);
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.code() == Some(130) && out.status.signal().is_none(), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("recon: error: interrupted"));
+    assert_eq!(dir.names(), ["k.cfl", "k.hdr", "k_traj.cfl", "k_traj.hdr"]);
+}
+
+#[test]
+fn closed_standard_output_is_not_an_error() {
+    let dir = TempDir::new();
+    let mut command = dir.command("info");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = with_lock(|| command.spawn()).unwrap();
+    drop(child.stdout.take());
+    let out = child.wait_with_output().unwrap();
+    assert!(out.status.success() && out.stderr.is_empty(), "{out:?}");
 }

@@ -1,13 +1,13 @@
-//! Pictures stand upright.
+//! The orientation of pictures.
 
 use crate::io::{write_images, Image, Placement};
-use crate::{alone, TempDir};
+use crate::{with_lock, TempDir};
 use recon::phantom::Phantom;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Width, height and grey levels from the top, from 0 to 1.
+/// Returns width, height and grey levels from the top, 0 to 1.
 fn read(path: &Path) -> (usize, usize, Vec<f64>) {
     let mut reader = png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
@@ -16,8 +16,8 @@ fn read(path: &Path) -> (usize, usize, Vec<f64>) {
     (info.width as usize, info.height as usize, bytes.iter().map(|&b| b as f64 / 255.0).collect())
 }
 
-/// The correlation of a picture with a slice [x, y] of the phantom, drawn as in the literature: x to the right, y
-/// upwards.
+/// Returns the correlation of a picture with a slice [x, y] of the phantom in the orientation of the literature: x to
+/// the right, y upwards.
 fn likeness(picture: &[f64], slice: &[f64], [nx, ny]: [usize; 2]) -> f64 {
     let drawn: Vec<f64> = (0..nx * ny).map(|i| slice[(ny - 1 - i / nx) * nx + i % nx]).collect();
     let mean = |v: &[f64]| v.iter().sum::<f64>() / v.len() as f64;
@@ -28,7 +28,7 @@ fn likeness(picture: &[f64], slice: &[f64], [nx, ny]: [usize; 2]) -> f64 {
 }
 
 #[test]
-fn the_first_head_stands_upright() {
+fn images_are_drawn_upright() {
     let dir = TempDir::new();
     let dims = [96, 128];
     let head = Phantom::shepp_logan_2d().image(&dims, 4).unwrap();
@@ -47,7 +47,7 @@ fn the_first_head_stands_upright() {
     }
     let (_, _, truth) = read(&dir.path("truth.png"));
     assert!(likeness(&truth, &head, dims) > 0.999);
-    // A picture upside down is less alike.
+    // The correlation of a picture upside down is lower.
     let turned: Vec<f64> = truth.chunks_exact(96).rev().flatten().copied().collect();
     assert!(likeness(&turned, &head, dims) < 0.96);
 
@@ -63,7 +63,7 @@ fn the_first_head_stands_upright() {
 }
 
 #[test]
-fn the_middle_of_a_volume_stands_upright() {
+fn volumes_are_drawn_upright() {
     let dir = TempDir::new();
     let volume = Phantom::shepp_logan_3d().image(&[40, 48, 8], 2).unwrap();
     dir.ok("simulate --matrix 40,48,8 --trajectory cartesian --truth truth.png -o scan.h5");
@@ -75,12 +75,11 @@ fn the_middle_of_a_volume_stands_upright() {
     assert!(likeness(&turned, slice, [40, 48]) < likeness(&picture, slice, [40, 48]) - 0.01);
 }
 
-/// The same images draw the same picture, whichever format they are read from and whichever comes first: the file says
-/// how they lie in the patient, or none does.
+/// Checks that neither the format nor the order of images changes their orientation in a picture.
 #[test]
-fn one_orientation_for_all_formats() {
+fn formats_have_the_same_orientation() {
     let dims = [12, 16, 1];
-    // No symmetry: every orientation draws another picture.
+    // An image without symmetry: each orientation has a different picture.
     let data: Vec<_> = (0..192).map(|i| num_complex::Complex::new(1.0 + (i % 12 + i * i / 40) as f32, 0.0)).collect();
     let (left, back, head) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]);
     let minus = |v: [f32; 3]| v.map(|v| -v);
@@ -93,14 +92,14 @@ fn one_orientation_for_all_formats() {
         image.placement =
             Placement { read_dir, phase_dir, slice_dir, position: [3.0, -5.0, 7.0], ..Default::default() };
         for name in ["a.h5", "a.nii", "a.nii.gz", "a.png"] {
-            alone(|| {
+            with_lock(|| {
                 recon::atomic_file::write_atomically(|f| write_images(f, &dir.path(name), std::slice::from_ref(&image)))
             })
             .unwrap();
         }
-        // Neither says how it lies.
+        // A file without an orientation.
         image.placement = Placement::default();
-        alone(|| {
+        with_lock(|| {
             recon::atomic_file::write_atomically(|f| write_images(f, &dir.path("u.cfl"), std::slice::from_ref(&image)))
         })
         .unwrap();
@@ -122,11 +121,11 @@ fn one_orientation_for_all_formats() {
         for at in 0..3 {
             assert_eq!(panel(&row, width, at), panel(&wanted.2, wanted.0, 0), "panel {at}");
         }
-        // And it is that of the picture which a reconstruction writes.
+        // A reconstruction writes a picture of the same orientation.
         let (width, _, single) = read(&dir.path("a.png"));
         assert_eq!(width, wanted.0 / 2);
-        // White is the maximum in one of them, and a percentile in the other.
-        let apart: f64 = single.iter().zip(panel(&wanted.2, wanted.0, 0)).map(|(a, b)| (a - b).abs()).sum();
-        assert!(apart / (single.len() as f64) < 0.02, "{apart}");
+        // White is the maximum in one picture, and a percentile in the other.
+        let difference: f64 = single.iter().zip(panel(&wanted.2, wanted.0, 0)).map(|(a, b)| (a - b).abs()).sum();
+        assert!(difference / (single.len() as f64) < 0.02, "{difference}");
     }
 }

@@ -1,12 +1,12 @@
-//! The process that reads HDF5 files: it starts however the program was started, and says why a file is not opened.
+//! The process that reads HDF5 files: ways to start it, and messages if a file cannot be opened.
 
-use crate::{alone, TempDir};
+use crate::{with_lock, TempDir};
 use std::fs;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Prints a line past the test harness.
+/// Prints a line that the test harness does not hide.
 fn skip(why: &str) {
     crate::common::say(&format!("skipped: {why}"));
 }
@@ -19,7 +19,7 @@ fn scan() -> TempDir {
 
 fn output(command: &mut Command) -> Output {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove("RUST_LOG");
-    alone(|| command.spawn()).unwrap().wait_with_output().unwrap()
+    with_lock(|| command.spawn()).unwrap().wait_with_output().unwrap()
 }
 
 #[track_caller]
@@ -30,7 +30,7 @@ fn reads(command: &mut Command) {
     assert!(out.stderr.is_empty(), "{command:?}: {out:?}");
 }
 
-/// The dynamic loader that the program asks for, by the name in its own file.
+/// Returns the dynamic loader of the program, by its name in the program's file.
 #[cfg(target_os = "linux")]
 fn loader() -> Option<PathBuf> {
     let program = fs::read(env!("CARGO_BIN_EXE_recon")).unwrap();
@@ -57,7 +57,7 @@ fn started_through_the_loader() {
         reads(Command::new(&loader).args(options).arg(program).args(["info", "scan.h5"]).current_dir(&dir.0));
         reads(Command::new(&loader).args(options).args(["./own-recon", "info", "scan.h5"]).current_dir(&dir.0));
     }
-    // The command works to its end, and damaged files are still told apart.
+    // Commands succeed, and damaged files are recognised.
     let run = |line: &str| {
         let mut command = Command::new(&loader);
         output(command.arg(program).args(line.split(' ')).current_dir(&dir.0))
@@ -68,7 +68,7 @@ fn started_through_the_loader() {
     assert!(text.contains("cut.h5: the file is truncated or damaged"), "{text}");
 }
 
-/// Another file has the program's name meanwhile, or none: the process that reads is still this program.
+/// The reader is this program even if its file was removed meanwhile.
 #[test]
 #[cfg(target_os = "linux")]
 fn program_without_a_name() {
@@ -90,7 +90,7 @@ fn without_proc() {
         command.args(["--mount", "sh", "-c", hide, "sh"]).current_dir(&dir.0);
         command
     };
-    match alone(|| hidden().arg("true").stderr(Stdio::null()).status()) {
+    match with_lock(|| hidden().arg("true").stderr(Stdio::null()).status()) {
         Ok(status) if status.success() => {}
         _ => return skip("the program without /proc, because /proc cannot be hidden here"),
     }
@@ -104,7 +104,7 @@ fn without_proc() {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn what_keeps_a_file_from_being_opened() {
+fn reasons_why_a_file_is_not_opened() {
     let dir = scan();
     let message = |line: &str, locking: Option<&str>| {
         let mut command = dir.command(line);
@@ -115,7 +115,7 @@ fn what_keeps_a_file_from_being_opened() {
         let out = output(&mut command);
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
-    // Another process, this one, writes the file.
+    // This process has the file open for writing.
     let file = fs::OpenOptions::new().write(true).open(dir.path("scan.h5")).unwrap();
     // SAFETY: the call takes no address, and the descriptor is open.
     assert_eq!(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }, 0);
@@ -124,7 +124,7 @@ fn what_keeps_a_file_from_being_opened() {
     for part in ["has locked the file", "HDF5_USE_FILE_LOCKING=FALSE"] {
         assert!(text.contains(part) && !text.contains("damaged"), "{text}");
     }
-    // If the kernel lists its locks, the message has the process.
+    // If the kernel lists its locks, the message contains the process.
     let list = fs::read_to_string("/proc/locks").unwrap_or_default();
     let own = format!(" {} ", std::process::id());
     if list.lines().any(|line| line.contains("FLOCK") && line.contains(&own)) {
@@ -134,8 +134,8 @@ fn what_keeps_a_file_from_being_opened() {
     drop(file);
     assert_eq!(message("info scan.h5", None), (Some(0), String::new()));
 
-    // A copy of a file that a program has open for writing has the mark in its superblock.
-    alone(|| {
+    // A copy of a file that is open for writing has the mark in its superblock.
+    with_lock(|| {
         let open = hdf5::FileBuilder::new().with_fapl(|p| p.libver_latest()).create(dir.path("open.h5")).unwrap();
         open.create_group("dataset").unwrap();
         open.flush().unwrap();

@@ -7,7 +7,7 @@ mod work;
 use super::compile::Kernels;
 use super::gpu::Gpu;
 use super::memory::{ComplexSlice, ComplexSliceMut};
-use crate::backend::direct_lists::{PointLists, MapPresence};
+use crate::backend::direct_lists::{MapPresence, PointLists};
 use crate::base::error::Result;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;

@@ -20,8 +20,8 @@ mod transfer;
 mod vector;
 
 use super::{
-    Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals, Sink, Source, Span,
-    Spoke,
+    Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals, Sink, Source,
+    Span, Spoke,
 };
 use crate::base::error::Result;
 use crate::base::off_resonance::OffResonance;

@@ -2,68 +2,68 @@
 
 use crate::options::defaults::{CHECKED_OUTPUTS, RUNS, TOLERANCE};
 use crate::options::{in_precision, DeviceChoice, MethodKind, Precision, SimdKind};
-use crate::progress::Progress;
+use crate::progress::ProgressIndicator;
 use crate::run::output::say;
 use crate::run::resize::zeros;
 use clap::ValueEnum;
 use recon::bail;
-use recon::phantom::{CoilModel, Phantom};
+use recon::phantom::{uniform, CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{CgOptions, Complex, Geometry, Method, Options, Plan, PlanInfo, Real, Result, Trajectory};
 use std::time::Instant;
 
 /// Measures speed and error on cases of known size
 ///
-/// Times are of this machine, in milliseconds: plan_ms to make the plan, median_ms the median of --runs operations,
-/// after one that is not counted. Data are random numbers, in host memory.
+/// Times are in milliseconds: plan_ms is the time to create the plan, median_ms the median of --runs operations, after
+/// one that is not counted. Data are random numbers in host memory.
 ///
-/// The error is the relative l2 distance from the exact sums in double precision of the same coordinates and data, over
-/// 500 outputs (voxels of the adjoint, samples of the forward transform) drawn at random, always the same ones.
+/// The error is the relative l2 distance from exact sums in double precision, for the same coordinates and data. It is
+/// computed over 500 random outputs (voxels of the adjoint, samples of the forward transform), the same in each run.
 ///
-/// The cases cg2d and cg3d reconstruct simulated data; each run makes its own plan, so that median_ms is that of E^H d,
-/// Q and the iterations, and plan_ms is the median of plans. Exact sums are out of reach there: the error is that of
-/// the image against the same iterations in double precision at a tolerance of 1e-9.
+/// The cases cg2d and cg3d reconstruct simulated data. Each run creates a new plan: median_ms is the time of E^H d, Q
+/// and the iterations, and plan_ms is the median of the plans. Exact sums would take too long, so the error of the
+/// image is relative to the same iterations in double precision with a tolerance of 1e-9.
 ///
-/// The case exact times a part of the stone case by exact sums, and adds the key gpairs_per_s: 10^9 pairs of a sample
-/// and a voxel in a second, as measured on that part, not extrapolated.
+/// The case exact measures exact sums on a part of the stone case. It adds the key gpairs_per_s: 10^9 pairs of a sample
+/// and a voxel per second, measured on that part, not extrapolated.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  \
     recon bench stone --operation adjoint --tolerance 1e-3 --tolerance 1e-5 --threads 2 --json")]
 pub struct BenchArgs {
-    /// What to measure
+    /// Case to measure
     #[arg(value_enum)]
-    case: Case,
+    case: BenchCase,
 
-    /// One JSON object a line, with the keys case, backend, device, threads, method, tolerance, error, plan_ms,
+    /// Print one JSON object per line, with the keys case, backend, device, threads, method, tolerance, error, plan_ms,
     /// median_ms, runs, host_bytes, device_bytes, and operation, precision, simd, samples, voxels, coils
     #[arg(long)]
     json: bool,
 
-    /// Which transform; not for cg2d and cg3d
+    /// Transform to measure; not used by cg2d and cg3d
     #[arg(long, value_enum, default_value_t = Operation::Adjoint)]
     operation: Operation,
 
-    /// Relative l2 error asked for; may be given several times [default: 0.00001]
+    /// Requested relative l2 error; may be given several times [default: 0.00001]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     tolerance: Vec<f64>,
 
-    /// CPU threads; 0: as many as the machine runs at once
+    /// Number of CPU threads; 0 means all hardware threads
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 
-    /// Timed runs
+    /// Number of timed runs
     #[arg(long, value_name = "N", default_value_t = RUNS)]
     runs: usize,
 
-    /// How sums are computed; exact for the case exact whatever is given
+    /// Method of the sums; the case exact always uses exact
     #[arg(long, value_enum, default_value_t = MethodKind::Nufft)]
     method: MethodKind,
 
-    /// Where: auto, cpu, cuda, or a list such as cuda:0,1
+    /// Device: auto, cpu, cuda, or a list such as cuda:0,1
     #[arg(long, value_name = "DEVICE", default_value = "auto")]
     device: DeviceChoice,
 
-    /// Level of the processor's vector unit; any but auto wins over the environment variable RECON_SIMD
+    /// Level of the processor's vector unit; levels other than auto override the environment variable RECON_SIMD
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = SimdKind::Auto)]
     simd: SimdKind,
 
@@ -72,9 +72,9 @@ pub struct BenchArgs {
     precision: Precision,
 }
 
-/// What is measured.
+/// A case with its size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Case {
+enum BenchCase {
     /// 3D, 555 spokes of 512 samples to 128^3 (Stone et al. 2008)
     Stone,
     /// 504 spokes of 512 samples to 256^2
@@ -91,7 +91,7 @@ enum Case {
     Cg3d,
 }
 
-/// Transforms.
+/// The direction of the transform.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Operation {
     /// From samples to the image
@@ -107,34 +107,36 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     in_precision!(args.precision, measure(args))
 }
 
-/// A case: matrix and trajectory.
-struct Setup<T: Real> {
+/// The problem of a case.
+struct BenchSetup<T: Real> {
     dims: Vec<usize>,
     k: Vec<Vec<T>>,
     coils: usize,
+    /// The number of CG iterations; 0 for transforms.
     iterations: usize,
 }
 
-impl<T: Real> Setup<T> {
-    fn new(case: Case) -> Result<Self> {
+impl<T: Real> BenchSetup<T> {
+    fn new(case: BenchCase) -> Result<Self> {
         let (dims, trajectory) = match case {
-            Case::Stone | Case::Exact | Case::Cg3d => (vec![128; 3], Trajectory::radial3d(555, 512)?),
-            Case::Radial2d | Case::Cg2d => (vec![256; 2], Trajectory::radial2d(504, 512, SpokeOrder::Linear)?),
-            Case::Propeller => (vec![512; 2], Trajectory::propeller(17, 24, 960)?),
-            Case::Large3d => (vec![256; 3], Trajectory::radial3d(16384, 512)?),
+            BenchCase::Stone | BenchCase::Exact | BenchCase::Cg3d => (vec![128; 3], Trajectory::radial3d(555, 512)?),
+            BenchCase::Radial2d | BenchCase::Cg2d => {
+                (vec![256; 2], Trajectory::radial2d(504, 512, SpokeOrder::Linear)?)
+            }
+            BenchCase::Propeller => (vec![512; 2], Trajectory::propeller(17, 24, 960)?),
+            BenchCase::Large3d => (vec![256; 3], Trajectory::radial3d(16384, 512)?),
         };
         let mut k: Vec<Vec<T>> = (0..dims.len()).map(|axis| trajectory.axis_as(axis)).collect();
-        if case == Case::Exact {
-            let mut random = Random(1);
-            let kept = random.choose(trajectory.samples(), 4096);
-            k = k.iter().map(|k| kept.iter().map(|&m| k[m]).collect()).collect();
+        if case == BenchCase::Exact {
+            let chosen = choose(&mut uniform(1), trajectory.samples(), 4096);
+            k = k.iter().map(|k| chosen.iter().map(|&m| k[m]).collect()).collect();
         }
         let (coils, iterations) = match case {
-            Case::Cg2d => (8, 30),
-            Case::Cg3d => (1, 60),
+            BenchCase::Cg2d => (8, 30),
+            BenchCase::Cg3d => (1, 60),
             _ => (1, 0),
         };
-        Ok(Setup { dims, k, coils, iterations })
+        Ok(BenchSetup { dims, k, coils, iterations })
     }
 
     fn slices(&self) -> Vec<&[T]> {
@@ -150,35 +152,24 @@ impl<T: Real> Setup<T> {
     }
 }
 
-/// Random numbers that are the same on every machine (Steele, Lea and Flood 2014).
-struct Random(u64);
+/// Returns `count` complex numbers with parts in (-0.5, 0.5].
+fn random_complexes<T: Real>(random: &mut impl FnMut() -> f64, count: usize) -> Result<Vec<Complex<T>>> {
+    let mut out = zeros(count)?;
+    let mut part = || T::of(random() - 0.5);
+    out.iter_mut().for_each(|z| *z = Complex::new(part(), part()));
+    Ok(out)
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+/// Returns `count` different indices below `n` in ascending order; all indices if `n` is not larger.
+fn choose(random: &mut impl FnMut() -> f64, n: usize, count: usize) -> Vec<usize> {
+    if count >= n {
+        return (0..n).collect();
     }
-
-    fn complexes<T: Real>(&mut self, count: usize) -> Result<Vec<Complex<T>>> {
-        let mut out = zeros(count)?;
-        let mut part = || T::of((self.next() >> 11) as f64 / (1u64 << 53) as f64 - 0.5);
-        out.iter_mut().for_each(|z| *z = Complex::new(part(), part()));
-        Ok(out)
+    let mut set = std::collections::BTreeSet::new();
+    while set.len() < count {
+        set.insert(((1.0 - random()) * n as f64) as usize);
     }
-
-    /// `count` different indices below `n`, in order; all of them when there are no more.
-    fn choose(&mut self, n: usize, count: usize) -> Vec<usize> {
-        if count >= n {
-            return (0..n).collect();
-        }
-        let mut set = std::collections::BTreeSet::new();
-        while set.len() < count {
-            set.insert((self.next() % n as u64) as usize);
-        }
-        set.into_iter().collect()
-    }
+    set.into_iter().collect()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -195,6 +186,7 @@ fn wide_complex<T: Real>(values: &[Complex<T>]) -> Vec<Complex<f64>> {
     values.iter().map(|z| Complex::new(z.re.wide(), z.im.wide())).collect()
 }
 
+/// Returns the relative l2 distance from exact values.
 fn distance<T: Real>(values: impl Iterator<Item = Complex<T>>, exact: &[Complex<f64>]) -> f64 {
     let (mut error, mut norm) = (0.0, 0.0);
     for (z, e) in values.zip(exact) {
@@ -204,7 +196,8 @@ fn distance<T: Real>(values: impl Iterator<Item = Complex<T>>, exact: &[Complex<
     (error / norm).sqrt()
 }
 
-struct Row {
+/// The measurements of one tolerance.
+struct BenchResult {
     tolerance: f64,
     error: f64,
     plan_ms: f64,
@@ -213,12 +206,12 @@ struct Row {
 }
 
 fn measure<T: Real>(args: &BenchArgs) -> Result<()> {
-    let setup = Setup::<T>::new(args.case)?;
+    let setup = BenchSetup::<T>::new(args.case)?;
     let tolerances = if args.tolerance.is_empty() { vec![TOLERANCE] } else { args.tolerance.clone() };
     let options: Vec<Options> = tolerances
         .iter()
         .map(|&tolerance| Options {
-            method: if args.case == Case::Exact { Method::Exact } else { args.method.into() },
+            method: if args.case == BenchCase::Exact { Method::Exact } else { args.method.into() },
             device: args.device.0.clone(),
             tolerance,
             threads: args.threads,
@@ -229,10 +222,10 @@ fn measure<T: Real>(args: &BenchArgs) -> Result<()> {
     if let Some(bad) = tolerances.iter().find(|&&t| !(t > 0.0 && t < 1.0)) {
         bail!(ToleranceOutOfRange, "--tolerance is {bad}: it must be between 0 and 1");
     }
-    let progress = Progress::new(tolerances.len() * (args.runs + 1), "measuring");
+    let progress = ProgressIndicator::new(tolerances.len() * (args.runs + 1), "measuring");
     let rows = match setup.iterations {
-        0 => transforms(args, &setup, &options, &progress)?,
-        _ => solutions(args, &setup, &options, &progress)?,
+        0 => measure_transforms(args, &setup, &options, &progress)?,
+        _ => measure_solutions(args, &setup, &options, &progress)?,
     };
     drop(progress);
     if !args.json {
@@ -244,18 +237,18 @@ fn measure<T: Real>(args: &BenchArgs) -> Result<()> {
     Ok(())
 }
 
-fn transforms<T: Real>(
+fn measure_transforms<T: Real>(
     args: &BenchArgs,
-    setup: &Setup<T>,
+    setup: &BenchSetup<T>,
     options: &[Options],
-    progress: &Progress,
-) -> Result<Vec<Row>> {
+    progress: &ProgressIndicator,
+) -> Result<Vec<BenchResult>> {
     let (samples, voxels) = (setup.samples(), setup.voxels());
     let adjoint = args.operation == Operation::Adjoint;
-    let mut random = Random(2);
-    let input = random.complexes::<T>(if adjoint { samples } else { voxels })?;
+    let mut random = uniform(2);
+    let input = random_complexes::<T>(&mut random, if adjoint { samples } else { voxels })?;
     let mut output = zeros::<T>(if adjoint { voxels } else { samples })?;
-    let checked = random.choose(output.len(), CHECKED_OUTPUTS);
+    let checked = choose(&mut random, output.len(), CHECKED_OUTPUTS);
     let mut exact: Option<Vec<Complex<f64>>> = None;
     let mut rows = Vec::new();
     for (n, options) in options.iter().enumerate() {
@@ -277,7 +270,7 @@ fn transforms<T: Real>(
         }
         let error = distance(checked.iter().map(|&i| output[i]), exact.as_deref().unwrap_or_default());
         let info = plan.info();
-        rows.push(Row {
+        rows.push(BenchResult {
             tolerance: options.tolerance,
             error,
             plan_ms: 1e3 * info.seconds,
@@ -288,10 +281,10 @@ fn transforms<T: Real>(
     Ok(rows)
 }
 
-/// The exact sums, in double precision, of some outputs.
+/// Computes the outputs at the indices `checked` by exact sums in double precision.
 fn exact_outputs<T: Real>(
     args: &BenchArgs,
-    setup: &Setup<T>,
+    setup: &BenchSetup<T>,
     input: &[Complex<T>],
     checked: &[usize],
 ) -> Result<Vec<Complex<f64>>> {
@@ -314,8 +307,8 @@ fn exact_outputs<T: Real>(
             Plan::new(&geometry, &options)?.adjoint(&input, &mut out)?;
         }
         Operation::Forward => {
-            let some = |k: &Vec<T>| checked.iter().map(|&m| k[m].wide()).collect::<Vec<f64>>();
-            let k: Vec<Vec<f64>> = setup.k.iter().map(some).collect();
+            let select = |k: &Vec<T>| checked.iter().map(|&m| k[m].wide()).collect::<Vec<f64>>();
+            let k: Vec<Vec<f64>> = setup.k.iter().map(select).collect();
             let k: Vec<&[f64]> = k.iter().map(|k| &k[..]).collect();
             Plan::new(&Geometry::new(&setup.dims, &k), &options)?.forward(&input, &mut out)?;
         }
@@ -323,12 +316,12 @@ fn exact_outputs<T: Real>(
     Ok(out)
 }
 
-fn solutions<T: Real>(
+fn measure_solutions<T: Real>(
     args: &BenchArgs,
-    setup: &Setup<T>,
+    setup: &BenchSetup<T>,
     options: &[Options],
-    progress: &Progress,
-) -> Result<Vec<Row>> {
+    progress: &ProgressIndicator,
+) -> Result<Vec<BenchResult>> {
     let axes: Vec<Vec<f64>> = setup.k.iter().map(|k| wide(k)).collect();
     let axes: Vec<&[f64]> = axes.iter().map(|k| &k[..]).collect();
     let ndim = setup.dims.len();
@@ -363,7 +356,7 @@ fn solutions<T: Real>(
         }
         solutions.push(image.clone());
         if let Some(info) = info {
-            rows.push(Row {
+            rows.push(BenchResult {
                 tolerance: options.tolerance,
                 error: 0.0,
                 plan_ms: 1e3 * median(plans),
@@ -379,10 +372,10 @@ fn solutions<T: Real>(
     Ok(rows)
 }
 
-/// The same iterations in double precision.
+/// Computes the same iterations in double precision with a tolerance of 1e-9.
 fn reference<T: Real>(
     args: &BenchArgs,
-    setup: &Setup<T>,
+    setup: &BenchSetup<T>,
     axes: &[&[f64]],
     kspace: &[Complex<T>],
     maps: Option<&[Complex<T>]>,
@@ -401,7 +394,7 @@ fn name<V: ValueEnum>(value: V) -> String {
     value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
 }
 
-fn print<T: Real>(args: &BenchArgs, setup: &Setup<T>, row: &Row) -> Result<()> {
+fn print<T: Real>(args: &BenchArgs, setup: &BenchSetup<T>, row: &BenchResult) -> Result<()> {
     let info = &row.info;
     let pairs = setup.samples() as f64 * setup.voxels() as f64 / (1e6 * row.median_ms);
     if !args.json {

@@ -1,6 +1,6 @@
 //! `recon compare`.
 
-use crate::io::png::{write_png_row, Tile};
+use crate::io::png::{write_png_row, GreySlice};
 use crate::io::{FileUse, Image, Placement};
 use crate::reader::read_images;
 use crate::run::output::{check_outputs, say};
@@ -16,27 +16,29 @@ use recon::resize::recentre;
 use recon::{Complex, Result};
 use std::path::{Path, PathBuf};
 
-/// The error of images against the truth
+/// Computes the error of images relative to a true image
 ///
-/// Prints, over all voxels compared: the percent error, 100 RMS(image - truth) / RMS(truth); the mean squared error,
-/// MSE; the peak signal to noise ratio, PSNR, 20 log10(max |truth| / RMS(error)), in dB; and the signal to noise ratio,
-/// SNR, 20 log10(RMS(truth) / RMS(error)), in dB. A line an image; where a file holds several, TRUTH holds as many, or
-/// one for all.
+/// Prints one line per image, with numbers over all compared voxels. The percent error is 100 RMS(image - truth) /
+/// RMS(truth), and MSE is the mean squared error. PSNR is 20 log10(max |truth| / RMS(error)) and SNR is
+/// 20 log10(RMS(truth) / RMS(error)), both in dB.
 ///
-/// Where the sizes differ, the smaller image is placed in the middle of the larger one, index floor(n/2) on index
-/// floor(n/2), with zeros around it, and a line says so. The same sizes in another order are an error.
+/// If a file contains several images, TRUTH contains the same number, or one for all of them. If the sizes differ, the
+/// smaller image is placed in the middle of the larger one (index floor(n/2) on index floor(n/2)), with zeros around
+/// it, and a warning is printed. The same sizes in a different order are an error.
 ///
-/// Where one of the two is a magnitude (real, nowhere negative) and the other is complex, magnitudes are compared, and
-/// a line says so; --complex compares them as they are. A line also says where another scale, or TRUTH with its axes
-/// reversed, would at least halve the error, and where the files have the two lie differently in the patient.
+/// If one of the two images is a magnitude (real and non-negative) and the other is complex, magnitudes are compared,
+/// and a warning is printed; --complex compares complex numbers. A warning is also printed if a different scale, or
+/// TRUTH with reversed axes, would at least halve the error, or if the files give the two images different orientations
+/// in the patient.
 #[derive(clap::Args)]
-#[command(after_help = "Example: magnitudes, at the best scale, within the object, and a picture of all three:\n  \
+#[command(after_help = "Example: magnitudes, at the best scale, within the object, with a picture of all three:\n  \
     recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png")]
 pub struct CompareArgs {
-    #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"], help = FileUse::ReadImages.help("Images, and last the truth"))]
+    #[arg(help = FileUse::ReadImages.help("Images, then the true image"))]
+    #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"])]
     files: Vec<PathBuf>,
 
-    /// Whether the image is first multiplied by the number that makes its error least
+    /// Factor by which each image is multiplied first
     #[arg(long, value_enum, default_value_t = ScaleKind::None)]
     scale: ScaleKind,
 
@@ -44,40 +46,40 @@ pub struct CompareArgs {
     #[arg(long)]
     magnitude: bool,
 
-    /// Compare complex numbers, although one of the two is a magnitude
+    /// Compare complex numbers, even if one of the two images is a magnitude
     #[arg(long, conflicts_with = "magnitude")]
     complex: bool,
 
-    /// Compare only where the truth exceeds this part of its largest magnitude, 0 to 1
+    /// Compare only voxels where the truth exceeds this fraction of its largest magnitude, 0 to 1
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     mask: Option<f32>,
 
-    /// Reverse the axes of TRUTH: a NumPy array made to be indexed [x, y, z]
+    /// Reverse the axes of TRUTH, for a NumPy array that is indexed [x, y, z]
     #[arg(long)]
     transpose: bool,
 
-    /// Write truth and images side by side, at one grey scale, the middle slice of volumes. Their orientation is that
-    /// of the truth, or of the first image that has one
+    /// Write a picture of truth and images side by side, with one grey scale; of volumes the middle slice. The
+    /// orientation is that of the truth, or of the first image that has one
     #[arg(long, value_name = "FILE.png")]
     picture: Option<PathBuf>,
 
-    /// One JSON object a line, with the keys percent_error, mse, psnr_db, snr_db (null: infinite), scale, voxels,
-    /// magnitude (whether magnitudes were compared), placed and notes (lists of lines that are otherwise warnings);
-    /// file where there are several
+    /// Print one JSON object per line, with the keys percent_error, mse, psnr_db, snr_db, scale, voxels, magnitude,
+    /// placed, notes, and with several files the key file. snr_db null means infinite. magnitude is whether magnitudes
+    /// were compared; placed and notes are texts that are otherwise warnings
     #[arg(long)]
     json: bool,
 }
 
-/// How the image is scaled.
+/// The scaling of images before the comparison.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum ScaleKind {
-    /// By the best number
+    /// The factor with the smallest error
     Best,
-    /// Not at all
+    /// No factor
     None,
 }
 
-/// The sizes of a volume or of a plane in reversed order.
+/// Returns the sizes of a volume or of a plane in reversed order.
 fn reversed([x, y, z]: [usize; 3]) -> [usize; 3] {
     if z == 1 {
         [y, x, 1]
@@ -86,17 +88,17 @@ fn reversed([x, y, z]: [usize; 3]) -> [usize; 3] {
     }
 }
 
-/// One image of three axes.
+/// One image with three axes.
 #[derive(Clone)]
-struct Volume {
+struct ImageVolume {
     dims: [usize; 3],
     data: Vec<Complex<f64>>,
     placement: Placement,
 }
 
-impl Volume {
-    /// With its axes reversed: a 2D image stays in the plane. Its placement is then unknown.
-    fn transposed(&self) -> Result<Volume> {
+impl ImageVolume {
+    /// Returns the image with reversed axes and unknown placement. A 2D image stays 2D.
+    fn transposed(&self) -> Result<ImageVolume> {
         let [a, b, c] = self.dims;
         let dims = reversed(self.dims);
         let mut data = zeros(self.data.len())?;
@@ -105,26 +107,28 @@ impl Volume {
             let at = if c == 1 { x * b + y } else { (x * b + y) * c + w };
             data[at] = *z;
         }
-        Ok(Volume { dims, data, placement: Placement::default() })
+        Ok(ImageVolume { dims, data, placement: Placement::default() })
     }
 
-    /// Returns the slice that pictures show.
-    fn middle_slice(&self) -> Volume {
+    /// Returns the slice that a picture shows.
+    fn middle_slice(&self) -> ImageVolume {
         let [nx, ny, nz] = self.dims;
         let data = self.data[nz / 2 * nx * ny..][..nx * ny].to_vec();
-        Volume { dims: [nx, ny, 1], data, placement: self.placement }
+        ImageVolume { dims: [nx, ny, 1], data, placement: self.placement }
     }
 
-    fn placed(self, dims: [usize; 3]) -> Result<Volume> {
+    /// Places the image in the middle of a larger one, with zeros around it.
+    fn padded(self, dims: [usize; 3]) -> Result<ImageVolume> {
         let mut data = zeros(checked_product(&dims, "an image")?)?;
         recentre(&self.data, &self.dims, &mut data, &dims);
-        Ok(Volume { dims, data, ..self })
+        Ok(ImageVolume { dims, data, ..self })
     }
 }
 
-fn volumes(path: &Path) -> Result<Vec<Volume>> {
+/// Reads all images of a file, channels as separate images.
+fn read_volumes(path: &Path) -> Result<Vec<ImageVolume>> {
     let images = read_images(path)?;
-    let volume = |image: &Image, c: usize| Volume {
+    let volume = |image: &Image, c: usize| ImageVolume {
         dims: image.dims,
         data: image.channel(c).iter().map(|z| Complex::new(z.re as f64, z.im as f64)).collect(),
         placement: image.placement,
@@ -141,18 +145,18 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         FileUse::WritePicture.format(picture).map_err(|e| e.within("--picture"))?;
     }
     check_outputs(args.picture.as_slice(), &args.files)?;
-    let mut truths = volumes(truth_path)?;
+    let mut truths = read_volumes(truth_path)?;
     if args.transpose {
-        truths = truths.iter().map(Volume::transposed).collect::<Result<_>>()?;
+        truths = truths.iter().map(ImageVolume::transposed).collect::<Result<_>>()?;
     }
-    // The slices of the picture, each with its factor.
-    let mut slices: Vec<(Volume, f64)> = Vec::new();
+    // The slices of the picture, with their factors.
+    let mut slices: Vec<(ImageVolume, f64)> = Vec::new();
     for path in image_paths {
-        let images = volumes(path)?;
+        let images = read_volumes(path)?;
         if truths.len() != 1 && truths.len() != images.len() {
             bail!(
                 SizeMismatch,
-                "{} has {} images and {} has {}: as many, or one, are needed",
+                "{} has {} images and {} has {}: give the same number of true images, or one",
                 path.display(),
                 images.len(),
                 truth_path.display(),
@@ -163,12 +167,12 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         for (i, image) in images.into_iter().enumerate() {
             let truth = truths[if truths.len() == 1 { 0 } else { i }].clone();
             let file = (image_paths.len() > 1).then_some(path.as_path());
-            let compared = Comparison::new(args, image, truth)?;
-            compared.print(args, file, (count > 1).then_some(i))?;
+            let comparison = Comparison::new(args, image, truth)?;
+            comparison.print(args, file, (count > 1).then_some(i))?;
             if args.picture.is_none() {
                 continue;
             }
-            let Comparison { image, truth, metrics, .. } = &compared;
+            let Comparison { image, truth, metrics, .. } = &comparison;
             if slices.is_empty() {
                 slices.push((truth.middle_slice(), 1.0));
             }
@@ -178,47 +182,68 @@ pub fn run(args: &CompareArgs) -> Result<()> {
     match &args.picture {
         None => Ok(()),
         Some(picture) => {
-            // All panels have one orientation: that of the truth if it is known, else that of the first image that has
-            // one.
+            // All slices have one orientation: that of the truth if it is known, otherwise that of the first image
+            // whose orientation is known.
             let placements = slices.iter().map(|(slice, _)| slice.placement);
             let placement = placements.into_iter().find(|p| p.is_known()).unwrap_or_default();
-            let panel = |(slice, scale): &(Volume, f64)| {
-                Tile::of(slice.dims, &placement, |i| (slice.data[i].norm() * scale) as f32)
+            let grey = |(slice, scale): &(ImageVolume, f64)| {
+                GreySlice::of(slice.dims, &placement, |i| (slice.data[i].norm() * scale) as f32)
             };
-            let panels: Vec<Tile> = slices.iter().map(panel).collect();
-            let largest = panels[0].pixels.iter().copied().fold(0.0, f32::max);
-            write_atomically(|files| write_png_row(files, picture, &panels, (largest > 0.0).then_some(largest)))
+            let greys: Vec<GreySlice> = slices.iter().map(grey).collect();
+            let largest = greys[0].pixels.iter().copied().fold(0.0, f32::max);
+            write_atomically(|files| write_png_row(files, picture, &greys, (largest > 0.0).then_some(largest)))
         }
     }
 }
 
-/// An image and its truth on one matrix, and the result of comparing them.
+/// An image and its truth on one matrix, and the result of their comparison.
 struct Comparison {
-    image: Volume,
-    truth: Volume,
+    image: ImageVolume,
+    truth: ImageVolume,
     metrics: Metrics,
     /// Whether magnitudes were compared.
     magnitude: bool,
+    /// The number of compared voxels.
     voxels: usize,
+    /// Warnings about images that were placed in a larger matrix.
     placed: Vec<String>,
+    /// Other warnings.
     notes: Vec<String>,
 }
 
+/// Checks that the sizes are comparable: not in a different order, and not of a slice and a volume.
+fn check_dims(args: &CompareArgs, image: [usize; 3], truth: [usize; 3]) -> Result<()> {
+    let hint = order_hint(image, truth);
+    if hint.is_empty() && (image[2] > 1) == (truth[2] > 1) {
+        return Ok(());
+    }
+    let remedy = match (reversed(truth) == image, args.transpose) {
+        (true, false) => ": --transpose reverses the axes of the truth",
+        (true, true) => ": leave out --transpose",
+        (false, _) if hint.is_empty() => ": one is a slice and the other a volume; coils and frames come after z",
+        (false, _) => hint,
+    };
+    bail!(SizeMismatch, "the image has {image:?} voxels and the truth {truth:?}{remedy}");
+}
+
+/// Returns a warning if the files give image and truth different orientations in the patient.
+fn orientation_note(image: &ImageVolume, truth: &ImageVolume) -> Option<String> {
+    if !image.placement.is_known() || !truth.placement.is_known() {
+        return None;
+    }
+    let (a, b) = (image.placement.directions(), truth.placement.directions());
+    let cosine = |i: usize| (0..3).map(|j| a[i][j] * b[i][j]).sum::<f32>();
+    (0..3).any(|i| cosine(i) < 0.99).then(|| {
+        "image and truth have different orientations in the patient, according to their files: voxels are compared by \
+         index"
+            .into()
+    })
+}
+
 impl Comparison {
-    fn new(args: &CompareArgs, image: Volume, truth: Volume) -> Result<Comparison> {
-        let hint = order_hint(image.dims, truth.dims);
-        let volumes = [&image, &truth].map(|v| v.dims[2] > 1);
-        if !hint.is_empty() || volumes[0] != volumes[1] {
-            let remedy = match (reversed(truth.dims) == image.dims, args.transpose) {
-                (true, false) => ": --transpose reverses the axes of the truth",
-                (true, true) => ": leave out --transpose",
-                (false, _) if hint.is_empty() => {
-                    ": one is a slice and the other a volume; coils and frames come after z"
-                }
-                (false, _) => hint,
-            };
-            bail!(SizeMismatch, "the image has {:?} voxels and the truth {:?}{remedy}", image.dims, truth.dims);
-        }
+    /// Brings both images to one matrix and compares them.
+    fn new(args: &CompareArgs, image: ImageVolume, truth: ImageVolume) -> Result<Comparison> {
+        check_dims(args, image.dims, truth.dims)?;
         let common = [0, 1, 2].map(|a| image.dims[a].max(truth.dims[a]));
         let mut placed = Vec::new();
         for (name, volume) in [("the image", &image), ("the truth", &truth)] {
@@ -226,24 +251,23 @@ impl Comparison {
                 placed.push(format!("{name} of {:?} voxels is placed in the middle of {common:?}", volume.dims));
             }
         }
-        let (image, truth) = (image.placed(common)?, truth.placed(common)?);
+        let (image, truth) = (image.padded(common)?, truth.padded(common)?);
         let mut notes = Vec::new();
-        let kinds = [is_magnitude(&image.data), is_magnitude(&truth.data)];
-        let mixed = kinds[0] != kinds[1];
-        if mixed && !args.magnitude && !args.complex {
-            let names = if kinds[0] { ["image", "truth"] } else { ["truth", "image"] };
+        let image_is_magnitude = is_magnitude(&image.data);
+        let is_mixed = image_is_magnitude != is_magnitude(&truth.data);
+        if is_mixed && !args.magnitude && !args.complex {
+            let [real, complex] = if image_is_magnitude { ["image", "truth"] } else { ["truth", "image"] };
             notes.push(format!(
-                "the {} is a magnitude and the {} complex: magnitudes are compared (--magnitude says so, --complex \
-                 compares the phase too)",
-                names[0], names[1]
+                "the {real} is a magnitude and the {complex} complex: magnitudes are compared (--magnitude does this \
+                 without a warning, --complex compares the phase too)"
             ));
         }
-        let magnitude = args.magnitude || (mixed && !args.complex);
-        let mask: Option<Vec<bool>> = args.mask.map(|part| {
+        let magnitude = args.magnitude || (is_mixed && !args.complex);
+        let mask: Option<Vec<bool>> = args.mask.map(|fraction| {
             let largest = truth.data.iter().map(|z| z.norm()).fold(0.0, f64::max);
-            truth.data.iter().map(|z| z.norm() > part as f64 * largest).collect()
+            truth.data.iter().map(|z| z.norm() > fraction as f64 * largest).collect()
         });
-        let by = |truth: &Volume, scale: Scale, mask: Option<&[bool]>| match magnitude {
+        let compare_with = |truth: &ImageVolume, scale: Scale, mask: Option<&[bool]>| match magnitude {
             true => compare_magnitude(&image.data, &truth.data, scale, mask),
             false => compare(&image.data, &truth.data, scale, mask),
         };
@@ -251,38 +275,30 @@ impl Comparison {
             ScaleKind::Best => Scale::Best,
             ScaleKind::None => Scale::None,
         };
-        let metrics = by(&truth, scale, mask.as_deref())?;
-        let best = by(&truth, Scale::Best, mask.as_deref())?;
-        // A scale of 1 up to rounding is not reported.
+        let metrics = compare_with(&truth, scale, mask.as_deref())?;
+        let best = compare_with(&truth, Scale::Best, mask.as_deref())?;
+        // A best scale close to 1 is not reported.
         if 2.0 * best.percent_error < metrics.percent_error && (best.scale - 1.0).norm() > 0.01 {
             let factor = if magnitude { format!("{:.3e}", best.scale.re) } else { format!("{:.3e}", best.scale) };
             notes.push(format!(
-                "the image times {factor} would be {:.4} % off: --scale best compares it so",
+                "the image times {factor} would have an error of {:.4} %: --scale best applies this factor",
                 best.percent_error
             ));
         }
         if reversed(truth.dims) == truth.dims {
-            let [straight, turned] = [by(&truth, Scale::Best, None)?, by(&truth.transposed()?, Scale::Best, None)?];
-            if 2.0 * turned.percent_error < straight.percent_error {
+            let unchanged = compare_with(&truth, Scale::Best, None)?;
+            let transposed = compare_with(&truth.transposed()?, Scale::Best, None)?;
+            if 2.0 * transposed.percent_error < unchanged.percent_error {
                 notes.push(format!(
-                    "all in all the image is {:.4} % off at the best scale, and {:.4} % with the axes of the truth \
-                     reversed: {} --transpose",
-                    straight.percent_error,
-                    turned.percent_error,
+                    "over all voxels and at the best scale the error is {:.4} %, and {:.4} % with reversed axes of the \
+                     truth: {} --transpose",
+                    unchanged.percent_error,
+                    transposed.percent_error,
                     if args.transpose { "leave out" } else { "give" }
                 ));
             }
         }
-        let directions = [&image, &truth].map(|v| v.placement.is_known().then(|| v.placement.directions()));
-        if let [Some(a), Some(b)] = directions {
-            let along = |i: usize| (0..3).map(|j| a[i][j] * b[i][j]).sum::<f32>();
-            if (0..3).any(|i| along(i) < 0.99) {
-                notes.push(
-                    "the files have image and truth lie differently in the patient: voxels are compared by index"
-                        .into(),
-                );
-            }
-        }
+        notes.extend(orientation_note(&image, &truth));
         let voxels = mask.map_or(image.data.len(), |m| m.iter().filter(|&&m| m).count());
         Ok(Comparison { image, truth, metrics, magnitude, voxels, placed, notes })
     }
@@ -310,7 +326,7 @@ impl Comparison {
 
     fn json(&self, file: Option<&Path>, number: Option<usize>) -> serde_json::Value {
         let m = &self.metrics;
-        // JSON has no infinity: it becomes null.
+        // JSON does not have infinity: it becomes null.
         let mut object = serde_json::json!({
             "percent_error": m.percent_error,
             "mse": m.mse,

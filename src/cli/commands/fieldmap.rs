@@ -6,7 +6,7 @@ use crate::io::{read_cfl, Dataset, FileUse, Format, Image, ScanIndex};
 use crate::options::{
     defaults, in_precision, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs, WhiteningChoice,
 };
-use crate::reader::{read_either, read_images, Contents};
+use crate::reader::{read_either, read_images, FileContents};
 use crate::run::job::{reconstruct, Reconstructed};
 use crate::run::output::{files_of, report_of, write_images, Outputs};
 use crate::run::precision::cast;
@@ -180,8 +180,8 @@ fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<Header
     match &args.inputs[..] {
         [file] => match Format::of(file) {
             Some(Format::Ismrmrd) => match read_either(file, &args.group)? {
-                Contents::Raw(dataset) => grid_echoes::<T>(args, dataset),
-                Contents::Images(images) => Ok((echoes_of_contrasts(args, images)?, None)),
+                FileContents::Raw(dataset) => grid_echoes::<T>(args, dataset),
+                FileContents::Images(images) => Ok((echoes_of_contrasts(args, images)?, None)),
             },
             Some(Format::Bart) => Ok((echoes_of_bart(file)?, None)),
             _ => bail!(

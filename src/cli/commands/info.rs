@@ -1,7 +1,7 @@
 //! `recon info`.
 
 use crate::io::{read_cfl, read_images, Dataset, FileUse, Format, Image, Scan};
-use crate::reader::{read_either, Contents};
+use crate::reader::{read_either, FileContents};
 use crate::run::input::kind_name;
 use crate::run::output::{counted_images, say};
 use recon::acquisition::AcquisitionUse;
@@ -9,50 +9,50 @@ use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
 use std::path::PathBuf;
 
-/// What this program is and runs on, or what a file holds
+/// Describes the program and its machine, or the contents of a file
 ///
-/// Without FILE: version, vector unit, threads, GPUs, NVRTC, the folder of compiled kernels. With FILE: encodings,
-/// matrices and fields of view (mm), coils, shots, samples, slices and the range of the trajectory (cycles per voxel)
-/// of raw data, and the use of each kind of acquisition (images, coil maps, whitening, or none), or the sizes of
-/// images. Nothing is reconstructed.
+/// Without FILE: version, vector unit, threads, GPUs, NVRTC, and the folder of compiled kernels. With FILE of images:
+/// their sizes. With FILE of raw data: encodings, matrices and fields of view (mm), coils, shots, samples, slices, and
+/// the range of the trajectory (cycles per voxel). Also the use of each kind of acquisition: images, coil maps,
+/// whitening, or nothing. Nothing is reconstructed.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon info scan.h5")]
 pub struct InfoArgs {
     #[arg(help = FileUse::ReadImages.help("Raw data or images"))]
     file: Option<PathBuf>,
 
-    /// Group of the HDF5 file that has the raw data
+    /// Group of the raw data in an HDF5 file
     #[arg(long, value_name = "NAME", default_value = "dataset")]
     group: String,
 }
 
 pub fn run(args: &InfoArgs) -> Result<()> {
-    let Some(path) = &args.file else { return program() };
+    let Some(path) = &args.file else { return describe_program() };
     match Format::of(path) {
         Some(Format::Bart) => {
             let cfl = read_cfl(path)?;
             say(&format!("BART array of {:?} complex numbers", cfl.dims))
         }
-        Some(Format::Nifti | Format::Numpy) => read_images(path).and_then(|i| images(&i)),
+        Some(Format::Nifti | Format::Numpy) => read_images(path).and_then(|images| describe_images(&images)),
         _ => match read_either(path, &args.group)? {
-            Contents::Raw(dataset) => raw(&dataset),
-            Contents::Images(found) => images(&found),
+            FileContents::Raw(dataset) => describe_raw(&dataset),
+            FileContents::Images(images) => describe_images(&images),
         },
     }
 }
 
-fn program() -> Result<()> {
+fn describe_program() -> Result<()> {
     let k = [0.0f32];
     let options = Options { method: Method::Exact, device: Device::Cpu, ..Options::default() };
     let info = Plan::new(&Geometry::new(&[1, 1], &[&k, &k]), &options)?.info();
     say(&format!("recon {}", env!("CARGO_PKG_VERSION")))?;
     say(&format!("vector unit  {}", info.simd))?;
     say(&format!("threads      {}", info.threads))?;
-    gpus()
+    describe_gpus()
 }
 
-/// The GPUs, and what their kernels are compiled with.
-fn gpus() -> Result<()> {
+/// Prints the driver, the GPUs, the compiler of their kernels and the folder of compiled kernels.
+fn describe_gpus() -> Result<()> {
     match library::driver_version() {
         Ok((major, minor)) => say(&format!("driver       for CUDA {major}.{minor}"))?,
         Err(e) => say(&format!("driver       none: {e}"))?,
@@ -84,7 +84,7 @@ fn sizes<N: std::fmt::Display>(values: &[N]) -> String {
     values.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(" x ")
 }
 
-/// A range of numbers in words: `0 to 9`, or `3`.
+/// Formats the range of some numbers: `0 to 9`, `3`, or `none`.
 fn span(values: impl Iterator<Item = usize>) -> String {
     let mut all: Vec<usize> = values.collect();
     all.sort_unstable();
@@ -96,7 +96,8 @@ fn span(values: impl Iterator<Item = usize>) -> String {
     }
 }
 
-/// The count and the range of a counter: `3 (0 to 2)`, or all of a few numbers with gaps: `3 (0, 2, 7)`.
+/// Formats the number of values of a counter and their range: `3 (0 to 2)`; up to 12 values with gaps are listed:
+/// `3 (0, 2, 7)`.
 fn counted(values: impl Iterator<Item = usize>) -> String {
     let all: std::collections::BTreeSet<usize> = values.collect();
     let range = span(all.iter().copied());
@@ -105,25 +106,27 @@ fn counted(values: impl Iterator<Item = usize>) -> String {
     format!("{} ({})", all.len(), if gaps && all.len() <= 12 { list() } else { range })
 }
 
-/// Says how many acquisitions are used for each purpose, and which are not used.
-fn uses(uses: &[(AcquisitionUse, usize)]) -> Result<()> {
+/// Prints the number of acquisitions of each use, including unused ones.
+fn describe_uses(uses: &[(AcquisitionUse, usize)]) -> Result<()> {
     say(&format!("acquisitions            {}", uses.iter().map(|(_, n)| n).sum::<usize>()))?;
-    for (of, n) in uses {
-        let purpose = match of {
+    for (usage, n) in uses {
+        let purpose = match usage {
             AcquisitionUse::Image => "images",
             AcquisitionUse::Calibration => "coil maps",
             AcquisitionUse::ImageAndCalibration => "images and coil maps",
             AcquisitionUse::Noise => "whitening",
             AcquisitionUse::Unused(_) => "nothing",
         };
-        say(&format!("  used for {purpose:<12} {n} {}", of.name()))?;
+        say(&format!("  used for {purpose:<12} {n} {}", usage.name()))?;
     }
     Ok(())
 }
 
-fn raw(Dataset { header, scans, noise, calibration, uses: used }: &Dataset) -> Result<()> {
+/// Prints the contents of a raw dataset.
+fn describe_raw(dataset: &Dataset) -> Result<()> {
+    let Dataset { header, scans, noise, calibration, uses } = dataset;
     say(&format!("ISMRMRD raw data of {}", counted_images(scans.len())))?;
-    uses(used)?;
+    describe_uses(uses)?;
     for n in noise {
         let time = if n.dwell > 0.0 { format!(", {} microseconds each", n.dwell * 1e6) } else { String::new() };
         say(&format!("noise                   {} samples of {} coils{time}", n.data.len() / n.coils, n.coils))?;
@@ -142,7 +145,6 @@ fn raw(Dataset { header, scans, noise, calibration, uses: used }: &Dataset) -> R
         say(&format!("echo times              {} ms", times.join(", ")))?;
     }
     for (number, encoding) in header.encodings.iter().enumerate() {
-        let mine: Vec<&Scan> = scans.iter().filter(|s| s.index.encoding as usize == number).collect();
         say(&format!("encoding {number}: {}", kind_name(encoding.trajectory)))?;
         for (name, space) in [("encoded", &encoding.encoded), ("reconstructed", &encoding.recon)] {
             let (matrix, fov) = (sizes(&space.matrix), sizes(&space.fov_mm));
@@ -160,71 +162,69 @@ fn raw(Dataset { header, scans, noise, calibration, uses: used }: &Dataset) -> R
             let samples = span(lines.iter().flat_map(|s| s.samples_per_shot.iter().copied()));
             say(&format!("  calibration           {shots} shots of {samples} samples; slices {slices}"))?;
         }
-        if mine.is_empty() {
-            say("  images                none")?;
-            continue;
-        }
-        say(&format!("  images                {}", mine.len()))?;
-        type Counter = fn(&Scan) -> u16;
-        let counters: [(&str, Counter); 5] = [
-            ("slices", |s| s.index.slice),
-            ("repetitions", |s| s.index.repetition),
-            ("contrasts", |s| s.index.contrast),
-            ("phases", |s| s.index.phase),
-            ("sets", |s| s.index.set),
-        ];
-        for (name, of) in counters {
-            say(&format!("  {name:<21} {}", counted(mine.iter().map(|s| of(s) as usize))))?;
-        }
-        say(&format!("  coils                 {}", span(mine.iter().map(|s| s.coils))))?;
-        say(&format!("  shots an image        {}", span(mine.iter().map(|s| s.samples_per_shot.len()))))?;
-        let shots = mine.iter().flat_map(|s| s.samples_per_shot.iter().copied());
-        say(&format!("  samples a shot        {}", span(shots)))?;
-        say(&format!("  samples an image      {}", span(mine.iter().map(|s| s.samples()))))?;
-        let mut dwells: Vec<f32> = mine.iter().map(|s| s.dwell()).collect();
-        dwells.sort_by(f32::total_cmp);
-        dwells.dedup();
-        let microseconds = |dwell: &f32| match *dwell {
-            dwell if dwell > 0.0 => format!("{:.3} microseconds", f64::from(dwell) * 1e6),
-            _ => "not in the file".to_owned(),
-        };
-        let dwells: Vec<_> = dwells.iter().map(microseconds).collect();
-        say(&format!("  sample time           {}", dwells.join(", ")))?;
-        let weights = mine.iter().filter(|s| s.weights.is_some()).count();
-        say(&format!(
-            "  density weights       {}",
-            match weights {
-                0 => "no".to_owned(),
-                n if n == mine.len() => "yes".to_owned(),
-                n => format!("in {n} of {}", counted_images(mine.len())),
-            }
-        ))?;
-        for axis in 0..mine[0].ndim {
-            let (low, high) = mine
-                .iter()
-                .flat_map(|s| s.coordinates[axis].iter())
-                .fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), &k| (a.min(k), b.max(k)));
-            say(&format!("  trajectory {}          {low:.4} to {high:.4} cycles per voxel", ["x", "y", "z"][axis]))?;
-        }
+        describe_scans(&scans.iter().filter(|s| s.index.encoding as usize == number).collect::<Vec<_>>())?;
     }
     Ok(())
 }
 
-fn images(images: &[Image]) -> Result<()> {
+/// Prints counters, sizes and trajectory of the scans of one encoding.
+fn describe_scans(scans: &[&Scan]) -> Result<()> {
+    let Some(first) = scans.first() else { return say("  images                none") };
+    say(&format!("  images                {}", scans.len()))?;
+    type Counter = fn(&Scan) -> u16;
+    let counters: [(&str, Counter); 5] = [
+        ("slices", |s| s.index.slice),
+        ("repetitions", |s| s.index.repetition),
+        ("contrasts", |s| s.index.contrast),
+        ("phases", |s| s.index.phase),
+        ("sets", |s| s.index.set),
+    ];
+    for (name, counter) in counters {
+        say(&format!("  {name:<21} {}", counted(scans.iter().map(|s| counter(s) as usize))))?;
+    }
+    say(&format!("  coils                 {}", span(scans.iter().map(|s| s.coils))))?;
+    say(&format!("  shots per image       {}", span(scans.iter().map(|s| s.samples_per_shot.len()))))?;
+    say(&format!("  samples per shot      {}", span(scans.iter().flat_map(|s| s.samples_per_shot.iter().copied()))))?;
+    say(&format!("  samples per image     {}", span(scans.iter().map(|s| s.samples()))))?;
+    let mut dwells: Vec<f32> = scans.iter().map(|s| s.dwell()).collect();
+    dwells.sort_by(f32::total_cmp);
+    dwells.dedup();
+    let microseconds = |dwell: &f32| match *dwell {
+        dwell if dwell > 0.0 => format!("{:.3} microseconds", f64::from(dwell) * 1e6),
+        _ => "not in the file".to_owned(),
+    };
+    let dwells: Vec<_> = dwells.iter().map(microseconds).collect();
+    say(&format!("  sample time           {}", dwells.join(", ")))?;
+    let weights = match scans.iter().filter(|s| s.weights.is_some()).count() {
+        0 => "no".to_owned(),
+        n if n == scans.len() => "yes".to_owned(),
+        n => format!("in {n} of {}", counted_images(scans.len())),
+    };
+    say(&format!("  density weights       {weights}"))?;
+    for (axis, name) in ["x", "y", "z"].iter().enumerate().take(first.ndim) {
+        let (low, high) = scans
+            .iter()
+            .flat_map(|s| s.coordinates[axis].iter())
+            .fold((f32::INFINITY, f32::NEG_INFINITY), |(a, b), &k| (a.min(k), b.max(k)));
+        say(&format!("  trajectory {name}          {low:.4} to {high:.4} cycles per voxel"))?;
+    }
+    Ok(())
+}
+
+/// Prints the sizes and the largest magnitude of images, once for successive images of one size.
+fn describe_images(images: &[Image]) -> Result<()> {
     say(&counted_images(images.len()))?;
-    // One image of each size, in the order of the file.
-    let alike = |a: &Image, b: &Image| (a.dims, a.channels) == (b.dims, b.channels);
-    for same in images.chunk_by(alike) {
-        let image = &same[0];
-        if same.len() < images.len() {
-            say(&format!("images      {}", same.len()))?;
+    for same_size in images.chunk_by(|a, b| (a.dims, a.channels) == (b.dims, b.channels)) {
+        let image = &same_size[0];
+        if same_size.len() < images.len() {
+            say(&format!("images      {}", same_size.len()))?;
         }
         say(&format!("voxels      {}", sizes(&image.dims)))?;
         say(&format!("channels    {}", image.channels))?;
         if image.fov_mm.iter().all(|&f| f > 0.0) {
             say(&format!("field       {} mm", sizes(&image.fov_mm)))?;
         }
-        let largest = same.iter().flat_map(|i| &i.data).map(|z| z.norm()).fold(0.0, f32::max);
+        let largest = same_size.iter().flat_map(|i| &i.data).map(|z| z.norm()).fold(0.0, f32::max);
         say(&format!("largest     {largest}"))?;
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! `recon propeller`.
 
-use crate::io::ismrmrd::{Encoding, Header, Space, TrajectoryKind};
+use crate::io::ismrmrd::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{write_dataset, Dataset, FileUse, Scan};
 use crate::options::{defaults, BladePhaseKind, Combination, InputArgs, OutputArgs, PlanArgs};
 use crate::run::input::scan_name;
@@ -196,9 +196,9 @@ fn header(scans: &[Scan]) -> Header {
     let last = scans.iter().map(|s| s.index.encoding).max().unwrap_or(0);
     let encoding = |number| {
         let scan = scans.iter().find(|s| s.index.encoding == number).unwrap_or(&scans[0]);
-        Encoding {
-            encoded: Space { matrix: scan.encoded_matrix, fov_mm: scan.encoded_fov_mm },
-            recon: Space { matrix: scan.recon_matrix, fov_mm: scan.recon_fov_mm },
+        HeaderEncoding {
+            encoded: EncodingSpace { matrix: scan.encoded_matrix, fov_mm: scan.encoded_fov_mm },
+            recon: EncodingSpace { matrix: scan.recon_matrix, fov_mm: scan.recon_fov_mm },
             trajectory: TrajectoryKind::Other,
             steps: [None, None],
             parallel: None,

@@ -1,7 +1,7 @@
 //! `recon simulate`.
 
 use crate::io::cfl::pair;
-use crate::io::ismrmrd::{Encoding, Header, Limits, Space, TrajectoryKind};
+use crate::io::ismrmrd::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, MatrixChoice, TimeArgs};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity};
@@ -19,138 +19,140 @@ use std::path::{Path, PathBuf};
 
 /// Simulates a scan of the Shepp-Logan phantom
 ///
-/// k-space is that of the continuous phantom (analytic Fourier transforms of its ellipses, or ellipsoids in 3D), seen
-/// by coils around the field of view, with white noise if wanted; the voxels are 1 mm wide. --matrix with two sizes
-/// makes a 2D scan, with three a 3D one.
+/// k-space is that of the continuous phantom: analytic Fourier transforms of its ellipses (ellipsoids in 3D). Coils
+/// are placed around the field of view. White noise can be added. Voxels are 1 mm wide. --matrix with two sizes makes a
+/// 2D scan, with three sizes a 3D scan.
 ///
 /// With off-resonance or decay (--off-resonance, --field-map, --decay-map) k-space is a direct sum over small boxes of
-/// the phantom, 4 a voxel and axis in 2D and 2 in 3D, with maps interpolated between voxels. Times of samples are
-/// those of --dwell and --readout-start, and begin anew in each shot. It takes a time of samples times boxes: seconds
-/// in 2D, long in 3D.
+/// the phantom, 4 per voxel and axis in 2D and 2 in 3D, with maps interpolated between voxels. Sample times follow
+/// from --dwell and --readout-start, and begin again in each shot. The time is proportional to samples times boxes:
+/// seconds in 2D, long in 3D.
 ///
-/// Defaults of shots and samples sample k-space fully. With n the largest size along x and y: radial and golden-angle
-/// pi/2 n spokes of 2 n samples; stack of stars the same in each of nz partitions; kooshball pi/2 n^2 spokes of 2 n;
-/// spiral 16 interleaves of n/32 turns; rosette n/2 shots of 5 radial and 3 angular oscillations; propeller blades of
-/// 16 lines of n samples.
+/// By default, shots and samples cover k-space fully. With n the largest size along x and y: radial and golden-angle
+/// have pi/2 n spokes of 2 n samples, and a stack of stars has the same in each of nz partitions. Kooshball has
+/// pi/2 n^2 spokes of 2 n samples. A spiral has 16 interleaves of n/32 turns. A rosette has n/2 shots of 5 radial and 3
+/// angular oscillations. A propeller has blades of 16 lines of n samples.
 #[derive(clap::Args)]
-#[command(after_help = "Example: 96 spokes of a 2D scan with 8 coils, and what should come of it:\n  \
+#[command(after_help = "Example: 96 spokes of a 2D scan with 8 coils, and the true image:\n  \
     recon simulate --matrix 256,256 --trajectory radial --shots 96 --coils 8 --snr 20 --truth truth.h5 -o scan.h5")]
 pub struct SimulateArgs {
-    /// Voxels of the image
+    /// Size of the image in voxels
     #[arg(long, value_name = "NX,NY[,NZ]")]
     matrix: MatrixChoice,
 
-    /// Where samples are taken
-    #[arg(long, value_enum, default_value_t = Kind::Radial, help_heading = "Trajectory")]
-    trajectory: Kind,
+    /// Kind of trajectory
+    #[arg(long, value_enum, default_value_t = TrajectoryChoice::Radial, help_heading = "Trajectory")]
+    trajectory: TrajectoryChoice,
 
-    /// Spokes (of each partition), interleaves, rosettes or blades
+    /// Number of spokes (per partition), interleaves, rosettes or blades
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     shots: Option<usize>,
 
-    /// Samples of each spoke, interleaf, rosette, or line of a blade
+    /// Number of samples per spoke, interleaf, rosette, or line of a blade
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     samples: Option<usize>,
 
-    /// Partitions of a stack of stars, evenly spaced along kz
+    /// Number of partitions of a stack of stars, evenly spaced along kz
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     partitions: Option<usize>,
 
-    /// Turns of each spiral interleaf
+    /// Number of turns per spiral interleaf
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     turns: Option<f64>,
 
-    /// Spirals: the radius grows with this power of the time; 1 is Archimedean, more samples the centre more densely
+    /// Power of the time with which the radius of a spiral grows; 1 is Archimedean, above 1 samples the centre more
+    /// densely
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     exponent: Option<f64>,
 
-    /// Lines of each propeller blade
+    /// Number of lines per propeller blade
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     lines: Option<usize>,
 
-    /// Motion between propeller blades: each sees the phantom turned by up to so many degrees, and moved by up to so
-    /// many voxels along x and y; the mean of all blades is the phantom where it is. -v tells the motion of each blade
+    /// Motion between propeller blades: maximum rotation in degrees and maximum translation in voxels along x and y.
+    /// The mean position of all blades is that of the phantom. -v prints the motion of each blade
     #[arg(long, value_name = "DEGREES,VOXELS", value_parser = parse_motion, help_heading = "Trajectory")]
     motion: Option<[f64; 2]>,
 
-    /// Radial oscillations of each rosette
+    /// Number of radial oscillations per rosette
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     radial: Option<f64>,
 
-    /// Turns of each rosette
+    /// Number of turns per rosette
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     angular: Option<f64>,
 
-    /// Receive coils; 1: of uniform sensitivity
+    /// Number of receive coils; 1 means a coil of uniform sensitivity
     #[arg(long, value_name = "N", default_value_t = 1)]
     coils: usize,
 
-    /// Root mean square of the samples over that of the noise; without noise if not given
+    /// Ratio of the root mean squares of samples and noise; no noise if not given
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     snr: Option<f64>,
 
-    /// Share of each coil's noise that is added to the next coil's
+    /// Fraction of each coil's noise that is added to the next coil
     #[arg(long, value_name = "X", default_value_t = 0.0, requires = "snr", allow_negative_numbers = true)]
     coupling: f64,
 
-    /// Deviation of the last coil's noise over the first's; those of the coils between are in even steps
+    /// Ratio of the noise deviations of the last and the first coil; the deviations in between increase linearly
     #[arg(long, value_name = "X", default_value_t = 1.0, requires = "snr", allow_negative_numbers = true)]
     noise_gain: f64,
 
-    /// Write a noise scan too, of so many samples of the same noise (ISMRMRD only)
+    /// Number of samples of a noise scan, which is also written (ISMRMRD only); 0 means no noise scan
     #[arg(long, value_name = "N", default_value_t = 0, requires = "snr")]
     noise_samples: usize,
 
-    /// Seed of the noise: the same seed makes the same noise everywhere
+    /// Seed of the noise; the same seed makes the same noise on every machine
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Write ramp density weights, as --density ramp of recon grid has them, as the last component of the trajectory
-    /// (ISMRMRD only; radial trajectories, stacks of stars, spirals of exponent 1)
+    /// Write ramp density weights, as of recon grid --density ramp, as the last component of the trajectory (ISMRMRD
+    /// only; radial trajectories, stacks of stars, spirals of exponent 1)
     #[arg(long)]
     weights: bool,
 
-    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Off-resonance in Hz: a map of this matrix"))]
+    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Map of off-resonance in Hz, of the size of --matrix"))]
     #[arg(help_heading = "Off-resonance", conflicts_with = "off_resonance")]
     field_map: Option<PathBuf>,
 
-    /// Off-resonance of a smooth map, so many Hz in a bump at the front and minus half as many far from it
+    /// Smooth map of off-resonance: HZ in a bump at the front, -HZ/2 far from it
     #[arg(long, value_name = "HZ", allow_negative_numbers = true, help_heading = "Off-resonance")]
     off_resonance: Option<f64>,
 
-    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Decay rates R2* in 1/s: a map of this matrix"), help_heading = "Off-resonance")]
+    #[arg(help = FileUse::ReadImages.help("Map of decay rates R2* in 1/s, of the size of --matrix"))]
+    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
     decay_map: Option<PathBuf>,
 
-    #[arg(long, value_name = "FILE", help = FileUse::WriteComplexImages.help(WRITTEN_MAP), help_heading = "Off-resonance")]
+    #[arg(help = FileUse::WriteComplexImages.help(WRITTEN_MAP))]
+    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
     write_field_map: Option<PathBuf>,
 
     #[command(flatten)]
     times: TimeArgs,
 
-    /// Echo times in seconds: a scan of several contrasts, of which each has all shots, and whose readouts begin at
-    /// these times after the excitation (ISMRMRD only)
+    /// Echo times in seconds: makes one contrast per time, each with all shots, whose readouts begin at that time after
+    /// the excitation (ISMRMRD only)
     #[arg(long, value_name = "S,S[,S...]", value_delimiter = ',', allow_negative_numbers = true)]
     #[arg(help_heading = "Off-resonance", conflicts_with = "readout_start")]
     echo_times: Vec<f64>,
 
-    /// Write the true image: the phantom, times the root of the coils' sum of squares where there are several coils
+    /// Write the true image: the phantom, with several coils multiplied by the root of the coils' sum of squares
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
 
-    #[arg(long, value_name = "FILE", help = FileUse::WriteComplexImages.help("Write coil maps, divided by the root of their sum of squares: [voxels, coils]"))]
+    #[arg(help = FileUse::WriteComplexImages.help("Write coil maps, [voxels, coils], of unit root sum of squares"))]
+    #[arg(long, value_name = "FILE")]
     maps: Option<PathBuf>,
 
     #[arg(short, long, value_name = "FILE", help = output_help())]
     output: PathBuf,
 }
 
-const WRITTEN_MAP: &str =
-    "Write the field map of the scan, that of --off-resonance or --field-map, on its matrix, for \
-                           --field-map of a reconstruction";
+const WRITTEN_MAP: &str = "Write the field map of --off-resonance or --field-map, for --field-map of a reconstruction";
 
 fn output_help() -> String {
     format!(
-        "Scan to write: an ISMRMRD dataset ({}), or k-space of BART ({}) with the trajectory in NAME_traj.cfl",
+        "Output: an ISMRMRD dataset ({}), or k-space of BART ({}) with the trajectory in NAME_traj.cfl",
         FileUse::WriteDataset.extensions(),
         Format::Bart.extensions()
     )
@@ -166,16 +168,16 @@ fn parse_motion(text: &str) -> std::result::Result<[f64; 2], String> {
     }
 }
 
-/// Kinds of trajectories.
+/// The kind of trajectory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Kind {
-    /// All points of the grid, a line along x a shot
+enum TrajectoryChoice {
+    /// All points of the grid, one line along x per shot
     Cartesian,
     /// Spokes through the centre, in the order of their angles (2D)
     Radial,
-    /// Spokes through the centre, turned by the golden angle (2D)
+    /// Spokes through the centre, each turned by the golden angle from the previous one (2D)
     GoldenAngle,
-    /// Spokes through the centre in the order of their angles, the same in each plane of a stack along z (3D)
+    /// Spokes through the centre, in the order of their angles, the same in all planes of a stack along z (3D)
     StackOfStars,
     /// Spokes through the centre in all directions (3D)
     Kooshball,
@@ -183,13 +185,13 @@ enum Kind {
     Spiral,
     /// Rosettes (2D)
     Rosette,
-    /// Turned blades of parallel lines (2D)
+    /// Rotated blades of parallel lines (2D)
     Propeller,
 }
 
 pub fn run(args: &SimulateArgs) -> Result<()> {
     let MatrixChoice::Sizes(sizes) = &args.matrix else {
-        bail!(InvalidArgument, "--matrix: numbers are needed to simulate a scan");
+        bail!(InvalidArgument, "--matrix: sizes are needed to simulate a scan, for example 256,256");
     };
     let matrix = checked_sizes(sizes)?;
     let format = FileUse::WriteRawData.format(&args.output)?;
@@ -200,14 +202,37 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
     }
     check_outputs(&outputs, args.field_map.iter().chain(&args.decay_map))?;
     check_off_resonance(args, bart.is_some())?;
-    if args.weights && bart.is_some() {
-        bail!(InvalidArgument, "--weights: BART's files have no place for density weights: write an .h5 file");
+    check_coils_and_noise(args, bart.is_some())?;
+
+    let simulation = Simulation::new(args, sizes, matrix)?;
+    let starts = if args.echo_times.is_empty() { vec![args.times.start()] } else { args.echo_times.clone() };
+    let mut echoes = starts.into_iter().map(|start| simulation.kspace(start)).collect::<Result<Vec<_>>>()?;
+    let noise = simulation.add_noise(&mut echoes)?;
+    let truth = args.truth.as_ref().map(|_| simulation.phantom.image(sizes, 4)).transpose()?;
+    let maps = match &simulation.coils {
+        Some(coils) if args.truth.is_some() || args.maps.is_some() => Some(coils.maps(sizes)?),
+        _ => None,
+    };
+    let mut data: Vec<_> = echoes.into_iter().map(|kspace| single(&kspace)).collect();
+    write_atomically(|files| {
+        match &bart {
+            Some(path) => simulation.write_bart(files, path, data.remove(0))?,
+            None => simulation.write_ismrmrd(files, data, noise)?,
+        }
+        simulation.write_images(files, truth, maps)
+    })
+}
+
+/// Checks the options of coils, noise and weights. `bart` is whether the output is a pair of BART files.
+fn check_coils_and_noise(args: &SimulateArgs, bart: bool) -> Result<()> {
+    if args.weights && bart {
+        bail!(InvalidArgument, "--weights: BART files cannot contain density weights: write an .h5 file");
     }
     if let Some(path) = &args.maps {
         FileUse::WriteComplexImages.format(path).map_err(|e| e.within("coil maps are complex"))?;
     }
-    if args.noise_samples > 0 && bart.is_some() {
-        bail!(InvalidArgument, "--noise-samples: BART's files have no place for a noise scan: write an .h5 file");
+    if args.noise_samples > 0 && bart {
+        bail!(InvalidArgument, "--noise-samples: BART files cannot contain a noise scan: write an .h5 file");
     }
     if !(args.coupling.abs() < 1.0) {
         bail!(InvalidArgument, "--coupling is {}: it must be between -1 and 1", args.coupling);
@@ -216,79 +241,145 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         bail!(InvalidArgument, "--noise-gain is {}: it must be above 0", args.noise_gain);
     }
     if (args.coupling != 0.0 || args.noise_gain != 1.0) && args.coils < 2 {
-        bail!(InvalidArgument, "--coupling and --noise-gain: a single coil has no neighbour: give more --coils");
+        bail!(InvalidArgument, "--coupling and --noise-gain need at least 2 coils: give more --coils");
     }
     if args.maps.is_some() && args.coils < 2 {
-        bail!(InvalidArgument, "--maps: a single coil is of uniform sensitivity: give more --coils");
+        bail!(InvalidArgument, "--maps: a single coil has uniform sensitivity: give more --coils");
+    }
+    Ok(())
+}
+
+/// A scan to be simulated.
+struct Simulation<'a> {
+    args: &'a SimulateArgs,
+    /// The sizes of `--matrix`, two or three.
+    sizes: &'a [usize],
+    /// The sizes as a matrix of three axes.
+    matrix: [usize; 3],
+    trajectory: Trajectory,
+    phantom: Phantom,
+    /// The coils; `None` for one coil of uniform sensitivity.
+    coils: Option<CoilModel>,
+    /// Off-resonance in Hz, per voxel; `None` without off-resonance.
+    field: Option<Vec<f64>>,
+    /// Decay rates in 1/s, per voxel; `None` without decay.
+    decay: Option<Vec<f64>>,
+}
+
+impl<'a> Simulation<'a> {
+    /// Creates trajectory, phantom and coils, and reads the maps.
+    fn new(args: &'a SimulateArgs, sizes: &'a [usize], matrix: [usize; 3]) -> Result<Self> {
+        let trajectory = trajectory(args, sizes)?;
+        let phantom = match sizes.len() {
+            2 => Phantom::shepp_logan_2d(),
+            _ => Phantom::shepp_logan_3d(),
+        };
+        let coils = match args.coils {
+            1 => None,
+            n => Some(CoilModel::ring(n, sizes.len())?),
+        };
+        log::info!("{} shots of {} samples", trajectory.shots(), trajectory.samples_per_shot());
+        let read = |path: &PathBuf, quantity: Quantity| -> Result<Vec<f64>> {
+            Ok(quantity.read_one(path, matrix)?.into_iter().map(f64::from).collect())
+        };
+        let field = match (args.off_resonance, &args.field_map) {
+            (Some(hz), _) => Some(smooth_map(matrix, hz)?),
+            (None, path) => path.as_ref().map(|path| read(path, Quantity::Field)).transpose()?,
+        };
+        let decay = args.decay_map.as_ref().map(|path| read(path, Quantity::Decay)).transpose()?;
+        Ok(Simulation { args, sizes, matrix, trajectory, phantom, coils, field, decay })
     }
 
-    let trajectory = trajectory(args, sizes)?;
-    let (phantom, ndim) = match sizes.len() {
-        2 => (Phantom::shepp_logan_2d(), 2),
-        _ => (Phantom::shepp_logan_3d(), 3),
-    };
-    let coils = match args.coils {
-        1 => None,
-        n => Some(CoilModel::ring(n, ndim)?),
-    };
-    log::info!("{} shots of {} samples", trajectory.shots(), trajectory.samples_per_shot());
-    let read = |path: &PathBuf, quantity: Quantity| -> Result<Vec<f64>> {
-        Ok(quantity.read_one(path, matrix)?.into_iter().map(f64::from).collect())
-    };
-    let field = match (args.off_resonance, &args.field_map) {
-        (Some(hz), _) => Some(smooth_map(matrix, hz)?),
-        (None, path) => path.as_ref().map(|path| read(path, Quantity::Field)).transpose()?,
-    };
-    let decay = args.decay_map.as_ref().map(|path| read(path, Quantity::Decay)).transpose()?;
-    let simulate = |start: f64| match args.motion {
-        Some(most) => moving(args, &phantom, sizes, &trajectory, coils.as_ref(), most),
-        None if args.has_maps() => {
-            let times: Vec<f64> = sample_times(args, &trajectory).map(|t| start + t).collect();
-            let axes = trajectory.axes();
-            let mut geometry = Geometry::new(sizes, &axes);
-            geometry.field_map = field.as_deref();
-            geometry.decay_map = decay.as_deref();
-            geometry.times = Some(&times);
-            phantom_kspace(&phantom, &geometry, coils.as_ref(), subdivision(ndim), &Options::default())
+    /// Returns the k-space, [samples, coils], without noise. Readouts begin `start` seconds after the excitation.
+    fn kspace(&self, start: f64) -> Result<Vec<Complex<f64>>> {
+        let (axes, coils) = (self.trajectory.axes(), self.coils.as_ref());
+        if let Some(bounds) = self.args.motion {
+            return self.kspace_with_motion(bounds);
         }
-        None => phantom.kspace(sizes, &trajectory.axes(), coils.as_ref(), 0),
-    };
-    let starts = if args.echo_times.is_empty() { vec![args.times.start()] } else { args.echo_times.clone() };
-    let mut echoes = starts.into_iter().map(simulate).collect::<Result<Vec<_>>>()?;
-    let mut noise_scans = Vec::new();
-    if let Some(snr) = args.snr {
+        if !self.args.has_maps() {
+            return self.phantom.kspace(self.sizes, &axes, coils, 0);
+        }
+        let times: Vec<f64> = self.sample_times().map(|t| start + t).collect();
+        let mut geometry = Geometry::new(self.sizes, &axes);
+        geometry.field_map = self.field.as_deref();
+        geometry.decay_map = self.decay.as_deref();
+        geometry.times = Some(&times);
+        phantom_kspace(&self.phantom, &geometry, coils, subdivision(self.sizes.len()), &Options::default())
+    }
+
+    /// Returns the time of each sample in seconds since the first sample of its shot; 0 without `--dwell`.
+    fn sample_times(&self) -> impl Iterator<Item = f64> {
+        let (dwell, per_shot) = (self.args.times.dwell().unwrap_or(0.0), self.trajectory.samples_per_shot());
+        (0..self.trajectory.samples()).map(move |m| dwell * (m % per_shot) as f64)
+    }
+
+    /// Returns the k-space of a phantom that moves between the blades. The bounds are degrees and voxels.
+    fn kspace_with_motion(&self, [degrees, voxels]: [f64; 2]) -> Result<Vec<Complex<f64>>> {
+        let (args, trajectory) = (self.args, &self.trajectory);
+        let &[n, height] = self.sizes else {
+            bail!(InvalidArgument, "--motion is for --trajectory propeller, which is 2D")
+        };
+        if n != height {
+            bail!(InvalidArgument, "--motion: the matrix is {n} x {height}: motion needs a square matrix");
+        }
+        let blade_samples = lines_per_blade(args, trajectory.samples_per_shot()) * trajectory.samples_per_shot();
+        let samples = trajectory.samples();
+        // Uniform in (-1, 1), with a seed that differs from that of the noise.
+        let mut random = uniform(args.seed ^ 0x6d6f_7469_6f6e);
+        let mut within = move |bound: f64| (2.0 * random() - 1.0) * bound;
+        let motion =
+            |_| RigidMotion { angle: within(degrees).to_radians(), translation: [within(voxels), within(voxels)] };
+        let mut motions: Vec<RigidMotion> = (0..samples / blade_samples).map(motion).collect();
+        RigidMotion::centre(&mut motions);
+        let len = checked_product(&[samples, args.coils], "the k-space of a phantom")?;
+        let mut kspace = try_vec(len, Complex::default(), "the k-space of a phantom")?;
+        for (b, motion) in motions.iter().enumerate() {
+            let [x, y] = motion.translation;
+            log::info!("blade {b}: turned by {:.3} degrees, moved by {x:.3}, {y:.3} voxels", motion.angle.to_degrees());
+            let range = b * blade_samples..(b + 1) * blade_samples;
+            let axes: Vec<&[f64]> = trajectory.axes().into_iter().map(|k| &k[range.clone()]).collect();
+            let blade = self.phantom.moved(n, motion)?.kspace(self.sizes, &axes, self.coils.as_ref(), 0)?;
+            for (to, from) in kspace.chunks_exact_mut(samples).zip(blade.chunks_exact(blade_samples)) {
+                to[range.clone()].copy_from_slice(from);
+            }
+        }
+        Ok(kspace)
+    }
+
+    /// Adds noise to all echoes if there is an SNR. Returns the noise scan of `--noise-samples`.
+    fn add_noise(&self, echoes: &mut [Vec<Complex<f64>>]) -> Result<Vec<Noise>> {
+        let args = self.args;
+        let Some(snr) = args.snr else { return Ok(Vec::new()) };
         let deviation = noise_deviation(&echoes[0], snr)?;
         log::info!("noise of standard deviation {deviation:.6e}");
-        for (echo, kspace) in (0u64..).zip(&mut echoes) {
+        for (echo, kspace) in (0u64..).zip(echoes) {
             // Echoes have different noise.
             let seed = args.seed ^ (echo << 32);
             let noise = array_noise(kspace.len() / args.coils, deviation, seed, args)?;
             kspace.iter_mut().zip(noise).for_each(|(z, noise)| *z += noise);
         }
-        if args.noise_samples > 0 {
-            let data = single(&array_noise(args.noise_samples, deviation, !args.seed, args)?);
-            noise_scans.push(Noise { coils: args.coils, dwell: 0.0, data });
+        if args.noise_samples == 0 {
+            return Ok(Vec::new());
         }
+        let data = single(&array_noise(args.noise_samples, deviation, !args.seed, args)?);
+        Ok(vec![Noise { coils: args.coils, dwell: 0.0, data }])
     }
-    let truth = args.truth.as_ref().map(|_| phantom.image(sizes, 4)).transpose()?;
-    let maps = match (&coils, &args.truth, &args.maps) {
-        (Some(coils), t, m) if t.is_some() || m.is_some() => Some(coils.maps(sizes)?),
-        _ => None,
-    };
 
-    let mut data: Vec<_> = echoes.into_iter().map(|kspace| single(&kspace)).collect();
-    write_atomically(|files| {
-        match &bart {
-            Some(path) => write_bart(files, args, path, matrix, &trajectory, data.remove(0))?,
-            None => write_ismrmrd(files, args, matrix, ndim, &trajectory, data, noise_scans)?,
-        }
+    /// Writes the truth, the field map and the coil maps to `files`, as far as the options ask for them.
+    fn write_images(
+        &self,
+        files: &mut AtomicFiles,
+        truth: Option<Vec<f64>>,
+        maps: Option<Vec<Complex<f64>>>,
+    ) -> Result<()> {
+        let (args, matrix) = (self.args, self.matrix);
         let voxels = matrix.iter().product();
         let root = |i: usize| maps.as_ref().map_or(1.0, |m| root_of_squares(m, voxels, i));
         if let (Some(path), Some(truth)) = (&args.truth, truth) {
             let data = truth.iter().enumerate().map(|(i, t)| Complex::new((t * root(i)) as f32, 0.0)).collect();
             write_images(files, path, &[image(matrix, 1, data)?])?;
         }
-        if let (Some(path), Some(map)) = (&args.write_field_map, &field) {
+        if let (Some(path), Some(map)) = (&args.write_field_map, &self.field) {
             let mut image = image_of(matrix, map)?;
             image.fov_mm = matrix.map(|n| n as f32);
             write_images(files, path, &[image])?;
@@ -298,21 +389,109 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
             write_images(files, path, &[image(matrix, args.coils, single(&maps.collect::<Vec<_>>()))?])?;
         }
         Ok(())
-    })
+    }
+
+    /// Writes the scan to `files` in ISMRMRD's format, one contrast per echo.
+    fn write_ismrmrd(&self, files: &mut AtomicFiles, echoes: Vec<Vec<Complex<f32>>>, noise: Vec<Noise>) -> Result<()> {
+        let (args, matrix, trajectory, ndim) = (self.args, self.matrix, &self.trajectory, self.sizes.len());
+        let coordinates: Vec<Vec<f32>> = (0..ndim).map(|axis| trajectory.axis_as::<f32>(axis)).collect();
+        let weights = match args.weights {
+            true => {
+                let k: Vec<&[f32]> = coordinates.iter().map(|k| &k[..]).collect();
+                let options = Options { method: Method::Exact, ..Options::default() };
+                // The weights depend on the trajectory only; a plan with exact sums is the smallest one.
+                Some(Plan::new(&Geometry::new(&matrix[..ndim], &k), &options)?.density(Density::Ramp)?)
+            }
+            false => None,
+        };
+        let header = self.header();
+        let shots = trajectory.shots();
+        let scan = |(contrast, data): (u16, Vec<Complex<f32>>)| Scan {
+            index: ScanIndex { contrast, ..ScanIndex::default() },
+            encoded_matrix: matrix,
+            recon_matrix: matrix,
+            encoded_fov_mm: header.encodings[0].encoded.fov_mm,
+            recon_fov_mm: header.encodings[0].recon.fov_mm,
+            trajectory: header.encodings[0].trajectory,
+            ndim,
+            coordinates: coordinates.clone(),
+            weights: weights.clone(),
+            skipped_per_shot: vec![0; shots],
+            samples_per_shot: vec![trajectory.samples_per_shot(); shots],
+            coils: args.coils,
+            data,
+            times: self.sample_times().map(|t| t as f32).collect(),
+            placement: Placement::default(),
+            coil_matrix: None,
+            noise_level: None,
+        };
+        let scans = (0..).zip(echoes).map(scan).collect();
+        let dataset = Dataset { header, scans, noise, calibration: Vec::new(), uses: Vec::new() };
+        write_dataset(files, &args.output, &dataset)
+    }
+
+    /// Returns the XML header of the scan.
+    fn header(&self) -> Header {
+        let space = EncodingSpace { matrix: self.matrix, fov_mm: self.matrix.map(|n| n as f32) };
+        let shots = self.trajectory.shots();
+        let last = (shots - 1).min(u16::MAX as usize) as u16;
+        let encoding = HeaderEncoding {
+            encoded: space,
+            recon: space,
+            trajectory: match self.args.trajectory {
+                TrajectoryChoice::Cartesian => TrajectoryKind::Cartesian,
+                TrajectoryChoice::Radial | TrajectoryChoice::StackOfStars | TrajectoryChoice::Kooshball => {
+                    TrajectoryKind::Radial
+                }
+                TrajectoryChoice::GoldenAngle => TrajectoryKind::GoldenAngle,
+                TrajectoryChoice::Spiral => TrajectoryKind::Spiral,
+                TrajectoryChoice::Rosette | TrajectoryChoice::Propeller => TrajectoryKind::Other,
+            },
+            // Step 2 is 0 in every shot. Gadgetron reads both limits without checking that they are present.
+            steps: [
+                Some(EncodingLimits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
+                Some(EncodingLimits { minimum: 0, maximum: 0, center: 0 }),
+            ],
+            parallel: None,
+        };
+        Header {
+            encodings: vec![encoding],
+            receiver_channels: Some(self.args.coils.min(u16::MAX as usize) as u16),
+            noise_bandwidth: None,
+            h1_resonance_hz: None,
+            echo_times_ms: self.args.echo_times.iter().map(|t| 1e3 * t).collect(),
+        }
+    }
+
+    /// Writes the scan to `files` in BART's format. `path` is that of the trajectory.
+    fn write_bart(&self, files: &mut AtomicFiles, path: &Path, data: Vec<Complex<f32>>) -> Result<()> {
+        let (args, trajectory) = (self.args, &self.trajectory);
+        let (samples, shots) = (trajectory.samples_per_shot(), trajectory.shots());
+        let mut points = Vec::with_capacity(3 * trajectory.samples());
+        for m in 0..trajectory.samples() {
+            for (axis, &n) in self.matrix.iter().enumerate() {
+                let k = if axis < trajectory.ndim() { trajectory.axis(axis)[m] * n as f64 } else { 0.0 };
+                points.push(Complex::new(k as f32, 0.0));
+            }
+        }
+        write_cfl(files, path, &[3, samples, shots], &points)?;
+        write_cfl(files, &args.output, &[1, samples, shots, args.coils], &data)
+    }
 }
 
 impl SimulateArgs {
-    /// Whether there is off-resonance or decay.
+    /// Returns whether the scan has off-resonance or decay.
     fn has_maps(&self) -> bool {
         self.field_map.is_some() || self.off_resonance.is_some() || self.decay_map.is_some()
     }
 }
 
-/// Refuses options of off-resonance that lack others, or contradict.
+/// Checks that the options of off-resonance are complete and consistent. `bart` is whether the output is a pair of BART
+/// files.
 fn check_off_resonance(args: &SimulateArgs, bart: bool) -> Result<()> {
     args.times.check()?;
     if let Some(hz) = args.off_resonance.filter(|hz| !hz.is_finite()) {
-        bail!(InvalidArgument, "--off-resonance is {hz}: it must be a number of Hz");
+        bail!(InvalidArgument, "--off-resonance is {hz}: it must be a finite number of Hz");
     }
     if let Some(path) = &args.write_field_map {
         FileUse::WriteComplexImages.format(path).map_err(|e| e.within("a map has negative numbers"))?;
@@ -327,10 +506,11 @@ fn check_off_resonance(args: &SimulateArgs, bart: bool) -> Result<()> {
         bail!(InvalidArgument, "--echo-times: {time} is not a number of seconds");
     }
     if args.echo_times.len() > usize::from(u16::MAX) {
-        bail!(InvalidArgument, "--echo-times: {} echoes are more than a file can number", args.echo_times.len());
+        let (echoes, maximum) = (args.echo_times.len(), u16::MAX);
+        bail!(InvalidArgument, "--echo-times has {echoes} times: an ISMRMRD file has at most {maximum} echoes");
     }
     if bart && !args.echo_times.is_empty() {
-        bail!(InvalidArgument, "--echo-times: BART's files have no place for echo times: write an .h5 file");
+        bail!(InvalidArgument, "--echo-times: BART files cannot contain echo times: write an .h5 file");
     }
     if !args.has_maps() {
         if !args.echo_times.is_empty() {
@@ -340,67 +520,27 @@ fn check_off_resonance(args: &SimulateArgs, bart: bool) -> Result<()> {
             bail!(InvalidArgument, "--readout-start goes with a map: give --off-resonance, --field-map or --decay-map");
         }
         if bart && args.times.dwell.is_some() {
-            bail!(InvalidArgument, "--dwell: BART's files have no place for a sample time: write an .h5 file");
+            bail!(InvalidArgument, "--dwell: BART files cannot contain a sample time: write an .h5 file");
         }
         return Ok(());
     }
     if args.times.dwell.is_none() {
         bail!(
             InvalidArgument,
-            "off-resonance and decay need the times of samples: give --dwell, the microseconds from one sample of a \
-             shot to the next"
+            "off-resonance and decay need the times of samples: give --dwell, the time between samples in microseconds"
         );
     }
     if args.motion.is_some() {
-        bail!(InvalidArgument, "--motion: a phantom with off-resonance or decay is simulated at rest: leave one out");
+        bail!(
+            InvalidArgument,
+            "--motion: a phantom with off-resonance or decay can only be simulated at rest: leave out one of them"
+        );
     }
     Ok(())
 }
 
-/// Seconds from the first sample of its shot to each sample; zero where no --dwell is given.
-fn sample_times(args: &SimulateArgs, trajectory: &Trajectory) -> impl Iterator<Item = f64> {
-    let (dwell, per_shot) = (args.times.dwell().unwrap_or(0.0), trajectory.samples_per_shot());
-    (0..trajectory.samples()).map(move |m| dwell * (m % per_shot) as f64)
-}
-
-/// The k-space of a phantom that moves between the blades.
-fn moving(
-    args: &SimulateArgs,
-    phantom: &Phantom,
-    sizes: &[usize],
-    trajectory: &Trajectory,
-    coils: Option<&CoilModel>,
-    [degrees, voxels]: [f64; 2],
-) -> Result<Vec<Complex<f64>>> {
-    let &[n, other] = sizes else { bail!(InvalidArgument, "--motion is for --trajectory propeller, which is 2D") };
-    if n != other {
-        bail!(InvalidArgument, "--motion: a matrix of {n} x {other} voxels: the motion is simulated for square ones");
-    }
-    let of_blade = lines_of(args, trajectory.samples_per_shot()) * trajectory.samples_per_shot();
-    let samples = trajectory.samples();
-    // Uniform in (-1, 1), another sequence than that of the noise.
-    let mut random = uniform(args.seed ^ 0x6d6f_7469_6f6e);
-    let mut between = move |most: f64| (2.0 * random() - 1.0) * most;
-    let one = |_| RigidMotion { angle: between(degrees).to_radians(), translation: [between(voxels), between(voxels)] };
-    let mut motions: Vec<RigidMotion> = (0..samples / of_blade).map(one).collect();
-    RigidMotion::centre(&mut motions);
-    let len = checked_product(&[samples, args.coils], "the k-space of a phantom")?;
-    let mut kspace = try_vec(len, Complex::default(), "the k-space of a phantom")?;
-    for (b, motion) in motions.iter().enumerate() {
-        let [x, y] = motion.translation;
-        log::info!("blade {b}: turned by {:.3} degrees, moved by {x:.3}, {y:.3} voxels", motion.angle.to_degrees());
-        let own = b * of_blade..(b + 1) * of_blade;
-        let axes: Vec<&[f64]> = trajectory.axes().into_iter().map(|k| &k[own.clone()]).collect();
-        let blade = phantom.moved(n, motion)?.kspace(sizes, &axes, coils, 0)?;
-        for (to, from) in kspace.chunks_exact_mut(samples).zip(blade.chunks_exact(of_blade)) {
-            to[own.clone()].copy_from_slice(from);
-        }
-    }
-    Ok(kspace)
-}
-
-/// The noise of an array, [samples, coils]: of white noise of this deviation a share of each coil's is added to the
-/// next coil's, and coils have gains.
+/// Returns the noise of a coil array, [samples, coils]: white noise of this deviation, with the coupling between
+/// neighbouring coils and the gains of the options.
 fn array_noise(samples: usize, deviation: f64, seed: u64, args: &SimulateArgs) -> Result<Vec<Complex<f64>>> {
     let coils = args.coils;
     let mut white = try_vec(checked_product(&[samples, coils], "the noise")?, Complex::default(), "the noise")?;
@@ -420,7 +560,7 @@ fn array_noise(samples: usize, deviation: f64, seed: u64, args: &SimulateArgs) -
     Ok(noise)
 }
 
-/// Numbers as files hold them.
+/// Rounds to single precision, the precision of files.
 fn single(z: &[Complex<f64>]) -> Vec<Complex<f32>> {
     z.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect()
 }
@@ -448,17 +588,17 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
         ("--angular", args.angular.is_some()),
     ];
     let (used, ndim): (&[&str], Option<usize>) = match args.trajectory {
-        Kind::Cartesian => (&[], None),
-        Kind::Radial | Kind::GoldenAngle => (&["--shots", "--samples"], Some(2)),
-        Kind::StackOfStars => (&["--shots", "--samples", "--partitions"], Some(3)),
-        Kind::Kooshball => (&["--shots", "--samples"], Some(3)),
-        Kind::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
-        Kind::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
-        Kind::Propeller => (&["--shots", "--samples", "--lines", "--motion"], Some(2)),
+        TrajectoryChoice::Cartesian => (&[], None),
+        TrajectoryChoice::Radial | TrajectoryChoice::GoldenAngle => (&["--shots", "--samples"], Some(2)),
+        TrajectoryChoice::StackOfStars => (&["--shots", "--samples", "--partitions"], Some(3)),
+        TrajectoryChoice::Kooshball => (&["--shots", "--samples"], Some(3)),
+        TrajectoryChoice::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
+        TrajectoryChoice::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
+        TrajectoryChoice::Propeller => (&["--shots", "--samples", "--lines", "--motion"], Some(2)),
     };
     let kind = args.trajectory.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
     if let Some((name, _)) = given.iter().find(|(name, given)| *given && !used.contains(name)) {
-        bail!(InvalidArgument, "{name} is no parameter of a {kind} trajectory");
+        bail!(InvalidArgument, "{name} is not a parameter of a {kind} trajectory: leave it out");
     }
     if let Some(ndim) = ndim.filter(|&n| n != sizes.len()) {
         bail!(InvalidArgument, "a {kind} trajectory is {ndim}D: give --matrix {ndim} sizes, not {}", sizes.len());
@@ -467,136 +607,48 @@ fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
     let up = |x: f64| (x.ceil() as usize).max(1);
     let samples = |default: usize| args.samples.unwrap_or(default);
     match args.trajectory {
-        Kind::Cartesian => Trajectory::cartesian(sizes),
-        Kind::StackOfStars => {
+        TrajectoryChoice::Cartesian => Trajectory::cartesian(sizes),
+        TrajectoryChoice::StackOfStars => {
             let n = sizes[0].max(sizes[1]);
             let spokes = args.shots.unwrap_or(up(0.5 * PI * n as f64));
             let partitions = args.partitions.unwrap_or(sizes[2]);
             Trajectory::stack_of_stars(spokes, samples(2 * n), partitions, SpokeOrder::Linear)
         }
-        Kind::Radial | Kind::GoldenAngle => {
-            let order = if args.trajectory == Kind::Radial { SpokeOrder::Linear } else { SpokeOrder::GoldenAngle };
+        TrajectoryChoice::Radial | TrajectoryChoice::GoldenAngle => {
+            let order =
+                if args.trajectory == TrajectoryChoice::Radial { SpokeOrder::Linear } else { SpokeOrder::GoldenAngle };
             Trajectory::radial2d(args.shots.unwrap_or(up(0.5 * PI * n as f64)), samples(2 * n), order)
         }
-        Kind::Kooshball => {
+        TrajectoryChoice::Kooshball => {
             Trajectory::radial3d(args.shots.unwrap_or(up(0.5 * PI * n as f64 * n as f64)), samples(2 * n))
         }
-        Kind::Spiral => {
+        TrajectoryChoice::Spiral => {
             let shots = args.shots.unwrap_or(16);
             let turns = args.turns.unwrap_or_else(|| (n as f64 / (2.0 * shots.max(1) as f64)).max(1.0));
             Trajectory::spiral(shots, samples(up(PI * n as f64 * turns)), turns, args.exponent.unwrap_or(1.0))
         }
-        Kind::Rosette => {
+        TrajectoryChoice::Rosette => {
             let (radial, angular) = (args.radial.unwrap_or(5.0), args.angular.unwrap_or(3.0));
             let shots = args.shots.unwrap_or(n.div_ceil(2));
             Trajectory::rosette(shots, samples(up(PI * n as f64 * (radial + angular))), radial, angular)
         }
-        Kind::Propeller => {
+        TrajectoryChoice::Propeller => {
             let samples = samples(n);
-            let lines = lines_of(args, samples);
+            let lines = lines_per_blade(args, samples);
             let shots = args.shots.unwrap_or(up(0.5 * PI * samples as f64 / lines.max(1) as f64));
             Trajectory::propeller(shots, lines, samples)
         }
     }
 }
 
-/// Lines of a propeller blade whose lines have so many samples.
-fn lines_of(args: &SimulateArgs, samples: usize) -> usize {
+/// Returns the number of lines of a propeller blade. `samples` is the number of samples per line.
+fn lines_per_blade(args: &SimulateArgs, samples: usize) -> usize {
     args.lines.unwrap_or(16.min(samples / 2).max(1))
 }
 
-fn write_ismrmrd(
-    files: &mut AtomicFiles,
-    args: &SimulateArgs,
-    matrix: [usize; 3],
-    ndim: usize,
-    trajectory: &Trajectory,
-    echoes: Vec<Vec<Complex<f32>>>,
-    noise: Vec<Noise>,
-) -> Result<()> {
-    let coordinates: Vec<Vec<f32>> = (0..ndim).map(|axis| trajectory.axis_as::<f32>(axis)).collect();
-    let weights = match args.weights {
-        true => {
-            let k: Vec<&[f32]> = coordinates.iter().map(|k| &k[..]).collect();
-            let options = Options { method: Method::Exact, ..Options::default() };
-            // The weights depend on the trajectory only; exact sums make the smallest plan.
-            Some(Plan::new(&Geometry::new(&matrix[..ndim], &k), &options)?.density(Density::Ramp)?)
-        }
-        false => None,
-    };
-    let space = Space { matrix, fov_mm: matrix.map(|n| n as f32) };
-    let shots = trajectory.shots();
-    let last = (shots - 1).min(u16::MAX as usize) as u16;
-    let header = Header {
-        encodings: vec![Encoding {
-            encoded: space,
-            recon: space,
-            trajectory: match args.trajectory {
-                Kind::Cartesian => TrajectoryKind::Cartesian,
-                Kind::Radial | Kind::StackOfStars | Kind::Kooshball => TrajectoryKind::Radial,
-                Kind::GoldenAngle => TrajectoryKind::GoldenAngle,
-                Kind::Spiral => TrajectoryKind::Spiral,
-                Kind::Rosette | Kind::Propeller => TrajectoryKind::Other,
-            },
-            // Every shot has step 0 of the second; Gadgetron reads these limits without a check for their presence.
-            steps: [
-                Some(Limits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
-                Some(Limits { minimum: 0, maximum: 0, center: 0 }),
-            ],
-            parallel: None,
-        }],
-        receiver_channels: Some(args.coils.min(u16::MAX as usize) as u16),
-        noise_bandwidth: None,
-        h1_resonance_hz: None,
-        echo_times_ms: args.echo_times.iter().map(|t| 1e3 * t).collect(),
-    };
-    let scan = |(contrast, data): (u16, Vec<Complex<f32>>)| Scan {
-        index: ScanIndex { contrast, ..ScanIndex::default() },
-        encoded_matrix: matrix,
-        recon_matrix: matrix,
-        encoded_fov_mm: space.fov_mm,
-        recon_fov_mm: space.fov_mm,
-        trajectory: header.encodings[0].trajectory,
-        ndim,
-        coordinates: coordinates.clone(),
-        weights: weights.clone(),
-        skipped_per_shot: vec![0; shots],
-        samples_per_shot: vec![trajectory.samples_per_shot(); shots],
-        coils: args.coils,
-        data,
-        times: sample_times(args, trajectory).map(|t| t as f32).collect(),
-        placement: Placement::default(),
-        coil_matrix: None,
-        noise_level: None,
-    };
-    let scans = (0..).zip(echoes).map(scan).collect();
-    let dataset = Dataset { header, scans, noise, calibration: Vec::new(), uses: Vec::new() };
-    write_dataset(files, &args.output, &dataset)
-}
-
-/// NAME_traj.cfl beside NAME.cfl.
+/// Returns the path of the trajectory, NAME_traj.cfl, for the k-space NAME.cfl.
 fn trajectory_path(kspace: &Path) -> PathBuf {
     let mut name = pair(kspace).0.with_extension("").into_os_string();
     name.push("_traj.cfl");
     name.into()
-}
-
-fn write_bart(
-    files: &mut AtomicFiles,
-    args: &SimulateArgs,
-    path: &Path,
-    matrix: [usize; 3],
-    trajectory: &Trajectory,
-    data: Vec<Complex<f32>>,
-) -> Result<()> {
-    let (samples, shots) = (trajectory.samples_per_shot(), trajectory.shots());
-    let mut points = Vec::with_capacity(3 * trajectory.samples());
-    for m in 0..trajectory.samples() {
-        for (axis, &n) in matrix.iter().enumerate() {
-            let k = if axis < trajectory.ndim() { trajectory.axis(axis)[m] * n as f64 } else { 0.0 };
-            points.push(Complex::new(k as f32, 0.0));
-        }
-    }
-    write_cfl(files, path, &[3, samples, shots], &points)?;
-    write_cfl(files, &args.output, &[1, samples, shots, args.coils], &data)
 }

@@ -1,4 +1,4 @@
-//! Numbers and coordinates as files hold them.
+//! Conversion of numbers and coordinates between files and memory.
 
 use num_complex::Complex;
 use recon::error::{bail, Error, ErrorKind, Result};
@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
-/// The coordinate in [-0.5, 0.5) of the same point of k-space, if there is one up to rounding: 0.5 is the same as -0.5
-/// for voxels at integer positions.
+/// Returns the equivalent coordinate in [-0.5, 0.5); `None` if `k` is further outside than by rounding. 0.5 is
+/// equivalent to -0.5 because voxels are at integer positions.
 pub fn wrap_coordinate(k: f32) -> Option<f32> {
     match k {
         k if (-0.5..0.5).contains(&k) => Some(k),
@@ -17,7 +17,7 @@ pub fn wrap_coordinate(k: f32) -> Option<f32> {
     }
 }
 
-/// The bytes of a file, at most `limit` of them; more are an error.
+/// Reads a file. A file of more than `limit` bytes is an error.
 pub fn read_up_to(path: &Path, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match File::open(path).and_then(|f| f.take((limit as u64).saturating_add(1)).read_to_end(&mut bytes)) {
@@ -27,9 +27,9 @@ pub fn read_up_to(path: &Path, limit: usize) -> Result<Vec<u8>> {
     }
 }
 
-/// Numbers in a file of known byte order.
-pub struct Bytes<'a> {
-    pub big: bool,
+/// The bytes of numbers with their byte order.
+pub struct EndianBytes<'a> {
+    pub is_big_endian: bool,
     pub bytes: &'a [u8],
 }
 
@@ -38,7 +38,7 @@ macro_rules! number {
         pub fn $name(&self, at: usize) -> $t {
             let mut b = [0; std::mem::size_of::<$t>()];
             b.copy_from_slice(&self.bytes[at..at + std::mem::size_of::<$t>()]);
-            if self.big {
+            if self.is_big_endian {
                 <$t>::from_be_bytes(b)
             } else {
                 <$t>::from_le_bytes(b)
@@ -47,7 +47,7 @@ macro_rules! number {
     };
 }
 
-impl Bytes<'_> {
+impl EndianBytes<'_> {
     number!(i8, i8);
     number!(u8, u8);
     number!(i16, i16);
@@ -60,19 +60,20 @@ impl Bytes<'_> {
     number!(f64, f64);
 }
 
-/// Writes numbers in little-endian order, a block at a time.
-pub fn write_blocks<T>(out: &mut impl Write, data: &[T], each: impl Fn(&T, &mut Vec<u8>)) -> std::io::Result<()> {
+/// Writes values in blocks. `append` appends the bytes of one value to the block.
+pub fn write_blocks<T>(out: &mut impl Write, data: &[T], append: impl Fn(&T, &mut Vec<u8>)) -> std::io::Result<()> {
     let mut block = Vec::with_capacity(1 << 16);
     for part in data.chunks(1 << 13) {
         block.clear();
         for value in part {
-            each(value, &mut block);
+            append(value, &mut block);
         }
         out.write_all(&block)?;
     }
     Ok(())
 }
 
+/// Writes complex numbers in little-endian order, real parts first.
 pub fn write_complex(out: &mut impl Write, data: &[Complex<f32>]) -> std::io::Result<()> {
     write_blocks(out, data, |z, block| {
         block.extend(z.re.to_le_bytes());

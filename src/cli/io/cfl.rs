@@ -1,6 +1,6 @@
-//! `.cfl` files of BART: complex numbers in single precision, with their sizes in a `.hdr` file. No crate reads them.
+//! `.cfl` files of BART: complex numbers in single precision, with the sizes in a `.hdr` file. No crate reads them.
 
-use super::bytes::{wrap_coordinate, write_complex, Bytes};
+use super::bytes::{wrap_coordinate, write_complex, EndianBytes};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
@@ -9,39 +9,39 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// The most dimensions that BART knows; its headers list them all.
+/// The number of dimensions of BART, all of which its headers list.
 pub const MAX_DIMS: usize = 16;
 
 /// A BART array: complex numbers with up to 16 dimensions, fastest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cfl {
-    /// The sizes, fastest first, without the ones at the end.
+    /// The sizes, fastest first, without trailing ones.
     pub dims: Vec<usize>,
-    /// As many numbers as the product of the sizes.
+    /// The numbers; the length is the product of the sizes.
     pub data: Vec<Complex<f32>>,
 }
 
-/// `path` with its ending `.cfl` or `.hdr` (or without either) as the pair of the two.
+/// Returns the paths of the `.cfl` and the `.hdr` file. `path` may have either extension or no extension.
 pub fn pair(path: &Path) -> (PathBuf, PathBuf) {
-    let is = |name: &OsStr, of: [&str; 2]| of.iter().any(|of| name.eq_ignore_ascii_case(of));
+    let is_one_of = |name: &OsStr, names: [&str; 2]| names.iter().any(|n| name.eq_ignore_ascii_case(n));
     let base = match (path.extension(), path.file_name()) {
-        (Some(ending), _) if is(ending, ["cfl", "hdr"]) => path.with_extension(""),
-        // A name that consists of the ending only.
-        (None, Some(name)) if is(name, [".cfl", ".hdr"]) => path.with_file_name(""),
+        (Some(extension), _) if is_one_of(extension, ["cfl", "hdr"]) => path.with_extension(""),
+        // The name is only the extension.
+        (None, Some(name)) if is_one_of(name, [".cfl", ".hdr"]) => path.with_file_name(""),
         _ => path.to_owned(),
     };
-    let with = |ending: &str| {
+    let with_extension = |extension: &str| {
         let mut name = base.clone().into_os_string();
-        name.push(ending);
+        name.push(extension);
         PathBuf::from(name)
     };
-    (with(".cfl"), with(".hdr"))
+    (with_extension(".cfl"), with_extension(".hdr"))
 }
 
-/// Reads an array written by BART: `path` is that of the `.cfl` file, of the `.hdr` file, or of neither ending.
+/// Reads an array written by BART. `path` is the `.cfl` file, the `.hdr` file, or their name without an extension.
 ///
 /// # Errors
-/// `IO` when either file cannot be read; `BadFile` when the header lists no sizes, or not the sizes of the data.
+/// `IO` if either file cannot be read; `BadFile` if the header has no sizes, or not the sizes of the data.
 pub fn read_cfl(path: impl AsRef<Path>) -> Result<Cfl> {
     let (cfl, hdr) = pair(path.as_ref());
     let dims = read_header(&hdr).map_err(|e| e.within(hdr.display()))?;
@@ -52,15 +52,15 @@ fn read_header(path: &Path) -> Result<Vec<usize>> {
     let mut text = Vec::new();
     let read = File::open(path).and_then(|f| f.take(1 << 20).read_to_end(&mut text));
     if let Err(e) = read {
-        bail!(IO, "{e}: a .cfl file needs its .hdr file beside it");
+        bail!(IO, "{e}: a .cfl file needs its .hdr file in the same folder");
     }
     let text = String::from_utf8_lossy(&text);
     if text.trim().is_empty() {
-        bail!(BadFile, "the file is empty: the sizes belong under the line \"# Dimensions\"");
+        bail!(BadFile, "the file is empty: the sizes must follow a line \"# Dimensions\"");
     }
     let mut lines = text.lines().skip_while(|l| l.trim() != "# Dimensions").skip(1);
     let Some(line) = lines.find(|l| !l.trim().is_empty()).filter(|l| !l.starts_with('#')) else {
-        bail!(BadFile, "no sizes under a line \"# Dimensions\"");
+        bail!(BadFile, "no sizes after a line \"# Dimensions\": the file is not a BART header or is damaged");
     };
     let dims: Option<Vec<usize>> =
         line.split_whitespace().map(|n| n.parse().ok().filter(|&n| n > 0 && n <= i64::MAX as usize)).collect();
@@ -82,8 +82,8 @@ fn read_data(path: &Path, dims: Vec<usize>) -> Result<Cfl> {
     let length = file.metadata().map_err(io)?.len();
     let count = checked_product(&dims, "the array")?;
     if length != count as u64 * 8 {
-        let wanted = count as u64 * 8;
-        bail!(BadFile, "{length} bytes, but its header announces {dims:?}, that is {wanted}: the file is damaged");
+        let announced = count as u64 * 8;
+        bail!(BadFile, "{length} bytes, but the header announces {dims:?}, {announced} bytes: the file is damaged");
     }
     let mut data = Vec::new();
     if data.try_reserve_exact(count).is_err() {
@@ -94,26 +94,26 @@ fn read_data(path: &Path, dims: Vec<usize>) -> Result<Cfl> {
     while data.len() < count {
         let bytes = ((count - data.len()) * 8).min(block.len());
         reader.read_exact(&mut block[..bytes]).map_err(io)?;
-        let block = Bytes { big: false, bytes: &block[..bytes] };
+        let block = EndianBytes { is_big_endian: false, bytes: &block[..bytes] };
         data.extend((0..bytes / 8).map(|i| Complex::new(block.f32(8 * i), block.f32(8 * i + 4))));
     }
     Ok(Cfl { dims, data })
 }
 
-/// Writes an array for BART among `files`: `.cfl` and `.hdr`. `dims` are its sizes, fastest first; `path`
-/// is as for [`read_cfl`].
+/// Writes an array for BART to `files`, as `.cfl` and `.hdr`. `dims` are the sizes, fastest first; `path` is as for
+/// [`read_cfl`].
 ///
 /// # Errors
-/// `InvalidSize` for no or more than 16 sizes, or one that is zero; `SizeMismatch` when their product is not the length
-/// of `data`; `IO` when the files cannot be written.
+/// `InvalidSize` if there are no sizes, more than 16, or a size of 0; `SizeMismatch` if their product is not the length
+/// of `data`; `IO` if the files cannot be written.
 pub fn write_cfl(files: &mut AtomicFiles, path: &Path, dims: &[usize], data: &[Complex<f32>]) -> Result<()> {
     let (cfl, hdr) = pair(path);
     if dims.is_empty() || dims.len() > MAX_DIMS || dims.contains(&0) {
-        bail!(InvalidSize, "{}: sizes {dims:?}: 1 to {MAX_DIMS} positive sizes are expected", cfl.display());
+        bail!(InvalidSize, "{}: the sizes are {dims:?}: 1 to {MAX_DIMS} positive sizes are expected", cfl.display());
     }
     let count = checked_product(dims, "the array")?;
     if count != data.len() {
-        bail!(SizeMismatch, "{}: sizes {dims:?} are {count} numbers, not {}", cfl.display(), data.len());
+        bail!(SizeMismatch, "{}: sizes {dims:?} need {count} numbers, not {}", cfl.display(), data.len());
     }
     let mut header = String::from("# Dimensions\n");
     for i in 0..MAX_DIMS {
@@ -125,77 +125,77 @@ pub fn write_cfl(files: &mut AtomicFiles, path: &Path, dims: &[usize], data: &[C
     fs::write(files.add(&hdr)?, &header).map_err(io)
 }
 
-/// The layout of a BART trajectory, in words.
+/// The layout of a BART trajectory, for messages.
 const TRAJECTORY: &str = "[3, samples, shots]";
-/// The same for k-space.
+/// The layout of BART k-space data, for messages.
 const KSPACE: &str = "[1, samples, shots, coils]";
 
-/// The part of the largest real part that rounding may leave in the imaginary parts of real numbers.
+/// Maximum imaginary part of numbers that are real up to rounding, relative to the largest real part.
 const IMAGINARY_ROUNDING: f32 = 1e-5;
 
 impl Cfl {
-    /// All 16 sizes.
+    /// Returns all 16 sizes.
     pub fn sizes(&self) -> [usize; MAX_DIMS] {
         std::array::from_fn(|i| self.dims.get(i).copied().unwrap_or(1))
     }
 
-    /// The real parts of numbers that are real up to rounding.
+    /// Returns the real parts of numbers that are real up to rounding.
     ///
     /// # Errors
-    /// `NotFinite`; `BadFile` where imaginary parts are not zero, with the place of the largest.
-    fn reals(&self, what: &str) -> Result<impl Iterator<Item = f32> + '_> {
-        let place = |i: usize| {
-            let steps = self.dims.iter().scan(i, |rest, &n| {
-                let here = *rest % n;
+    /// `NotFinite`; `BadFile` if an imaginary part is too large. The message has the position of the largest one.
+    fn real_parts(&self, what: &str) -> Result<impl Iterator<Item = f32> + '_> {
+        let position = |i: usize| {
+            let indices = self.dims.iter().scan(i, |rest, &n| {
+                let index = *rest % n;
                 *rest /= n;
-                Some(here)
+                Some(index)
             });
-            steps.collect::<Vec<_>>()
+            indices.collect::<Vec<_>>()
         };
-        let (mut real, mut imaginary, mut at) = (0f32, 0f32, 0);
+        let (mut real, mut imaginary, mut largest) = (0f32, 0f32, 0);
         for (i, z) in self.data.iter().enumerate() {
             if !z.is_finite() {
-                bail!(NotFinite, "{what} is {z} at {:?}", place(i));
+                bail!(NotFinite, "{what} is {z} at {:?}", position(i));
             }
             real = real.max(z.re.abs());
             if z.im.abs() > imaginary {
-                (imaginary, at) = (z.im.abs(), i);
+                (imaginary, largest) = (z.im.abs(), i);
             }
         }
         if real == 0.0 && imaginary > 0.0 {
             bail!(
                 BadFile,
-                "{what} is purely imaginary, {} at {:?}, and must be real: if its imaginary parts are meant, \
+                "{what} is purely imaginary, {} at {:?}, and must be real. If the imaginary parts are the data, \
                  bart scale -- -1i IN OUT makes them real",
-                self.data[at],
-                place(at)
+                self.data[largest],
+                position(largest)
             );
         }
         if imaginary > IMAGINARY_ROUNDING * real {
             bail!(
                 BadFile,
-                "{what} is {} at {:?}, and must be real: if its real parts are meant, bart creal IN OUT keeps them \
-                 alone",
-                self.data[at],
-                place(at)
+                "{what} is {} at {:?}, and must be real. If the real parts are the data, bart creal IN OUT removes \
+                 the imaginary parts",
+                self.data[largest],
+                position(largest)
             );
         }
         Ok(self.data.iter().map(|z| z.re))
     }
 
-    /// The command that brings this array into an order that `fits` accepts, if exchanging two dimensions does.
+    /// Returns the command that exchanges two dimensions of this array; `None` if `fits` accepts no such order.
     pub fn reorder(&self, fits: impl Fn(&[usize; MAX_DIMS]) -> bool) -> Option<String> {
         let mut pairs = (0..MAX_DIMS).flat_map(|a| (a + 1..MAX_DIMS).map(move |b| (a, b)));
-        let found = pairs.find(|&(a, b)| {
+        let pair = pairs.find(|&(a, b)| {
             let mut sizes = self.sizes();
             sizes.swap(a, b);
             fits(&sizes)
         });
-        found.map(|(a, b)| format!("bart transpose {a} {b} IN OUT exchanges two dimensions"))
+        pair.map(|(a, b)| format!("bart transpose {a} {b} IN OUT exchanges two dimensions"))
     }
 }
 
-/// Whether all dimensions from `first` on are of size 1.
+/// Returns whether all dimensions from `first` have size 1.
 fn ends_before(first: usize, sizes: &[usize; MAX_DIMS]) -> bool {
     sizes[first..].iter().all(|&n| n == 1)
 }
@@ -203,43 +203,47 @@ fn ends_before(first: usize, sizes: &[usize; MAX_DIMS]) -> bool {
 /// A trajectory in the units of this library.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BartTrajectory {
-    /// Per axis, the coordinates of the samples in cycles per voxel, [-0.5, 0.5); two axes when `matrix[2]` is 1.
+    /// The coordinates of the samples in cycles per voxel, [-0.5, 0.5), one vector per axis; two axes if `matrix[2]` is
+    /// 1.
     pub coordinates: Vec<Vec<f32>>,
-    /// The samples of each shot.
+    /// The number of samples of each shot.
     pub samples_per_shot: Vec<usize>,
 }
 
-/// Converts a BART trajectory, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels: cycles per
-/// voxel are that value divided by the matrix size. Imaginary parts of the size of rounding are dropped, and a
-/// coordinate that rounding moved past the edge of k-space becomes the edge.
+/// Converts a BART trajectory, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels.
+///
+/// Coordinates in 1/FOV are divided by the matrix size. Imaginary parts of the size of rounding are ignored, and a
+/// coordinate outside k-space by rounding only becomes the edge.
 ///
 /// # Errors
-/// `InvalidSize` when the sizes are others or one of `matrix` is zero; `NotFinite`; `BadFile` where coordinates have
-/// imaginary parts; `CoordinateOutOfRange` for a coordinate outside [-0.5, 0.5], and for any along an axis of one
-/// voxel.
+///
+/// - `InvalidSize`: the sizes are different, or one of `matrix` is 0.
+/// - `NotFinite`.
+/// - `BadFile`: coordinates have imaginary parts.
+/// - `CoordinateOutOfRange`: a coordinate is outside [-0.5, 0.5], or is not 0 along an axis of one voxel.
 pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTrajectory> {
     let sizes = array.sizes();
     let fits = |n: &[usize; MAX_DIMS]| n[0] == 3 && ends_before(3, n);
     if !fits(&sizes) {
         let remedy = match sizes[0] {
-            3 => "one scan at a time is read: bart slice takes one of several, bart reshape makes shots of further \
-                       dimensions"
+            3 => "only one scan can be read at a time: bart slice selects a scan, bart reshape joins further \
+                       dimensions to the shots"
                 .into(),
             2 if ends_before(3, &sizes) => "bart resize 0 3 IN OUT appends a third component of zeros".into(),
             _ => array.reorder(fits).unwrap_or_else(|| {
-                "the components x, y and z come first: bart transpose exchanges dimensions, bart join 0 joins \
-                 components"
+                "the first dimension must be the components x, y and z: bart transpose exchanges dimensions, \
+                 bart join 0 joins components"
                     .into()
             }),
         };
-        bail!(InvalidSize, "a trajectory of BART's has sizes {TRAJECTORY}, these are {:?}: {remedy}", array.dims);
+        bail!(InvalidSize, "a BART trajectory must have sizes {TRAJECTORY}, not {:?}: {remedy}", array.dims);
     }
     if matrix.contains(&0) {
-        bail!(InvalidSize, "an image of {matrix:?} voxels has none");
+        bail!(InvalidSize, "the matrix is {matrix:?}: its sizes must be at least 1");
     }
     let ndim = if matrix[2] == 1 { 2 } else { 3 };
     let mut coordinates = vec![Vec::with_capacity(array.data.len() / 3); ndim];
-    for (i, value) in array.reals("the trajectory")?.enumerate() {
+    for (i, value) in array.real_parts("the trajectory")?.enumerate() {
         let (sample, axis) = (i / 3, i % 3);
         let k = if axis < ndim { wrap_coordinate(value / matrix[axis] as f32) } else { Some(0.0) };
         match k {
@@ -247,51 +251,53 @@ pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTraje
             Some(_) if value == 0.0 => {}
             _ => bail!(
                 CoordinateOutOfRange,
-                "sample {sample} of the trajectory, axis {axis}: {value} is outside the range of {} voxels, half of \
-                 that either way: give the matrix size that the trajectory was made for",
-                matrix[axis]
+                "sample {sample} of the trajectory, axis {axis}: {value} is outside the range of a matrix of {n} \
+                 voxels, -{n}/2 to {n}/2: give the matrix size that the trajectory was made for",
+                n = matrix[axis]
             ),
         }
     }
     Ok(BartTrajectory { coordinates, samples_per_shot: vec![sizes[1]; sizes[2]] })
 }
 
-/// The counts (samples, coils) of BART k-space data, `[1, samples, shots, coils]`, whose numbers are already in the
-/// order `[samples, coils]`. Samples and shots must be as many as in `trajectory`, `[3, samples, shots]`: where
-/// exchanging two dimensions would help, the error names them. Two dimensions of the same size cannot be distinguished.
+/// Returns the numbers of samples and coils of BART k-space data, `[1, samples, shots, coils]`.
+///
+/// The numbers are already in the order `[samples, coils]`. Samples and shots must agree with `trajectory`,
+/// `[3, samples, shots]`. If exchanging two dimensions would help, the error has the command. Dimensions of the same
+/// size cannot be distinguished.
 ///
 /// # Errors
-/// `InvalidSize` when the array has other dimensions, `SizeMismatch` when samples or shots are not the trajectory's.
+/// `InvalidSize` if the array has other dimensions; `SizeMismatch` if samples or shots disagree with the trajectory.
 pub fn kspace_from_bart(array: &Cfl, trajectory: &Cfl) -> Result<(usize, usize)> {
     let [_, samples, shots, ..] = trajectory.sizes();
     let own = array.sizes();
-    let rest = |n: &[usize; MAX_DIMS]| n[0] == 1 && ends_before(4, n);
-    let fits = |n: &[usize; MAX_DIMS]| rest(n) && n[1..3] == [samples, shots];
+    let is_kspace = |n: &[usize; MAX_DIMS]| n[0] == 1 && ends_before(4, n);
+    let fits = |n: &[usize; MAX_DIMS]| is_kspace(n) && n[1..3] == [samples, shots];
     if fits(&own) {
         return Ok((samples * shots, own[3]));
     }
-    let (found, remedy) = (&array.dims, array.reorder(fits));
-    if rest(&own) {
+    let (dims, remedy) = (&array.dims, array.reorder(fits));
+    if is_kspace(&own) {
         let remedy = remedy.map_or_else(
-            || "they belong to another trajectory, or dimensions were joined or exchanged".into(),
+            || "the data belong to a different trajectory, or dimensions were joined or exchanged".into(),
             |command| format!("{command} of one of the two"),
         );
         bail!(
             SizeMismatch,
-            "k-space {KSPACE} is {found:?} and the trajectory {TRAJECTORY} is {:?}: samples and shots must be the \
-             same: {remedy}",
+            "k-space {KSPACE} is {dims:?} and the trajectory {TRAJECTORY} is {:?}: samples and shots must agree: \
+             {remedy}",
             trajectory.dims
         );
     }
     let remedy = match remedy {
-        _ if own[0] == 3 => "a first size of 3 is a trajectory's".into(),
+        _ if own[0] == 3 => "an array with a first size of 3 is a trajectory".into(),
         Some(command) => command,
-        None => "bart transpose exchanges dimensions, bart slice takes one of several".into(),
+        None => "bart transpose exchanges dimensions, bart slice selects a part".into(),
     };
     bail!(
         InvalidSize,
-        "k-space of BART's has sizes {KSPACE}, here [1, {samples}, {shots}, coils] as the trajectory has, these are \
-         {found:?}: {remedy}"
+        "BART k-space must have sizes {KSPACE}, with this trajectory [1, {samples}, {shots}, coils], not {dims:?}: \
+         {remedy}"
     );
 }
 
@@ -331,7 +337,7 @@ mod tests {
             ("# Dimensions\n2 x 3\n", ErrorKind::BadFile, "malformed"),
             ("# Dimensions\n2 -3\n", ErrorKind::BadFile, "malformed"),
             ("# Dimensions\n2 0 3\n", ErrorKind::BadFile, "malformed"),
-            ("# Dimensions\n2 4\n", ErrorKind::BadFile, "announces [2, 4], that is 64"),
+            ("# Dimensions\n2 4\n", ErrorKind::BadFile, "announces [2, 4], 64 bytes"),
             ("# Dimensions\n4294967296 4294967296\n", ErrorKind::SizeOverflow, "overflows"),
             ("# Dimensions\n2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2 2\n", ErrorKind::BadFile, "17 sizes"),
         ] {

@@ -1,35 +1,35 @@
-//! An image of a file: voxels, where they lie in the patient, and the place in a measurement.
+//! An image of a file: voxels, their position in the patient, and the index in a measurement.
 
 use num_complex::Complex;
 use recon::error::{bail, checked_product, Result};
 
-/// The position of an image in the patient and the time of its acquisition, as in ISMRMRD. All zero when not known.
+/// The position of an image in the patient and the time of its acquisition, as in ISMRMRD. All 0 if unknown.
 ///
-/// Directions and positions are in the patient's coordinates (x to the left, y to the back, z to the head; LPS), in
-/// millimetres. `position` is the position of the voxel with index floor(n/2) on every axis, the origin of this
-/// library's images.
+/// Directions and positions are in the patient's coordinates (LPS: x to the left, y to the back, z to the head), in
+/// millimetres. `position` is that of the voxel with index floor(n/2) on every axis, the origin of this library's
+/// images.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Placement {
     /// The centre of the image, in mm.
     pub position: [f32; 3],
-    /// The direction of rising x index, a unit vector.
+    /// The direction of increasing x index, a unit vector.
     pub read_dir: [f32; 3],
-    /// The direction of rising y index, a unit vector.
+    /// The direction of increasing y index, a unit vector.
     pub phase_dir: [f32; 3],
-    /// The direction of rising z index, a unit vector.
+    /// The direction of increasing z index, a unit vector.
     pub slice_dir: [f32; 3],
     /// The position of the patient's table, in mm.
     pub table_position: [f32; 3],
-    /// The identity of the measurement.
+    /// The number that identifies the measurement.
     pub measurement_uid: u32,
-    /// The clock at the first acquisition, in the scanner's units.
+    /// The time of the first acquisition, in the scanner's units.
     pub acquisition_time_stamp: u32,
-    /// The clocks of the physiological signals at the first acquisition, in the scanner's units.
+    /// The times of the first acquisition since the physiological triggers, in the scanner's units.
     pub physiology_time_stamp: [u32; 3],
 }
 
 impl Placement {
-    /// Whether the three directions are known: finite, of unit length and perpendicular, to 1 %.
+    /// Returns whether the position is finite and the directions are perpendicular unit vectors, within 1 %.
     pub fn is_known(&self) -> bool {
         let d = [self.read_dir, self.phase_dir, self.slice_dir];
         let dot = |a: [f32; 3], b: [f32; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -37,8 +37,8 @@ impl Placement {
             && (0..3).all(|i| (0..=i).all(|j| (dot(d[i], d[j]) - if i == j { 1.0 } else { 0.0 }).abs() < 0.01))
     }
 
-    /// The directions of rising x, y and z; where they are not known, to the left, to the front and to the head, as for
-    /// the Shepp-Logan phantom. Pictures and NIfTI files both use this.
+    /// Returns the directions of increasing x, y and z for pictures and NIfTI files. If they are unknown, they are to
+    /// the left, to the front and to the head, as for the Shepp-Logan phantom.
     pub fn directions(&self) -> [[f32; 3]; 3] {
         match self.is_known() {
             true => [self.read_dir, self.phase_dir, self.slice_dir],
@@ -47,28 +47,28 @@ impl Placement {
     }
 }
 
-/// An image, or one image a channel on the same grid.
+/// An image, or several images (channels) on the same grid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
-    /// The voxels along x, y and z; z is 1 for a 2D image.
+    /// The number of voxels along x, y and z; z is 1 for a 2D image.
     pub dims: [usize; 3],
     /// The number of images on this grid: coils or frames.
     pub channels: usize,
-    /// `[x, y, z, channels]`, x fastest.
+    /// The voxels, `[x, y, z, channels]`, x fastest.
     pub data: Vec<Complex<f32>>,
-    /// The field of view along x, y and z in mm: the voxel size times `dims`. Zero when not known.
+    /// The field of view along x, y and z in mm: the voxel size times `dims`; 0 if unknown.
     pub fov_mm: [f32; 3],
-    /// The position of the image.
+    /// The position in the patient.
     pub placement: Placement,
-    /// The place of the image in a measurement.
+    /// The index in a measurement.
     pub index: ScanIndex,
 }
 
 impl Image {
-    /// An image of unknown size and placement.
+    /// Creates an image of unknown field of view and placement.
     ///
     /// # Errors
-    /// `InvalidSize` when a size is zero, `SizeMismatch` when the length of `data` is not the product of the sizes.
+    /// `InvalidSize` if a size is 0, `SizeMismatch` if the length of `data` is not the product of the sizes.
     pub fn new(dims: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result<Image> {
         let (placement, index) = Default::default();
         let image = Image { dims, channels, data, fov_mm: [0.0; 3], placement, index };
@@ -76,13 +76,13 @@ impl Image {
         Ok(image)
     }
 
-    /// The voxels of one channel, `[x, y, z]`.
+    /// Returns the voxels of one channel, `[x, y, z]`.
     pub fn channel(&self, channel: usize) -> &[Complex<f32>] {
         let voxels = self.dims.iter().product();
         &self.data[channel * voxels..][..voxels]
     }
 
-    /// The size of a voxel in mm along x, y and z; 1 where the field of view is not known.
+    /// Returns the voxel size along x, y and z in mm; 1 if the field of view is unknown.
     pub fn voxel_mm(&self) -> [f32; 3] {
         std::array::from_fn(|i| {
             let size = self.fov_mm[i] / self.dims[i] as f32;
@@ -94,6 +94,7 @@ impl Image {
         })
     }
 
+    /// Checks that the length of `data` is the product of the sizes, and that it is not 0.
     pub fn check(&self) -> Result<()> {
         let [x, y, z] = self.dims;
         let count = checked_product(&[x, y, z, self.channels], "the image")?;
@@ -113,10 +114,10 @@ impl Image {
     }
 }
 
-/// The place of an image in a measurement: the counters of ISMRMRD, ordered as they are listed here.
+/// The index of an image in a measurement: the counters of ISMRMRD. Images are sorted by these fields in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ScanIndex {
-    /// The encoding in the header.
+    /// The number of the encoding in the header.
     pub encoding: u16,
     /// The slice, or slab.
     pub slice: u16,
@@ -128,6 +129,6 @@ pub struct ScanIndex {
     pub phase: u16,
     /// The set, for example a flow encoding.
     pub set: u16,
-    /// The first average; all averages are in the same [`Scan`].
+    /// The number of the first average; all averages are in the same [`Scan`](super::Scan).
     pub average: u16,
 }

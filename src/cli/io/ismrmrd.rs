@@ -1,25 +1,29 @@
-//! ISMRMRD files in HDF5: raw data in, images out, and raw data out for simulations.
+//! ISMRMRD files in HDF5: reads raw data and images, writes images and simulated raw data.
 //!
-//! A raw dataset becomes one [`Scan`] an image: the acquisitions of one encoding, slice, contrast, phase, repetition
-//! and set. Acquisitions that differ only in their average, segment or encoding steps are samples of the same image and
-//! stay together, so that averages are averaged by the reconstruction. Calibration acquisitions for parallel imaging
-//! become scans of their own.
+//! A raw dataset becomes one [`Scan`] per image: the acquisitions of one encoding, slice, contrast, phase, repetition
+//! and set. Acquisitions that differ only in their average, segment or encoding steps are samples of the same image.
+//! They stay in one scan, so that the reconstruction averages the averages. Calibration acquisitions for parallel
+//! imaging become separate scans.
 //!
 //! Counts, sizes and field layouts in a file are checked before they are used. Older versions of the HDF5 library
-//! (1.10, for example) do not survive every damaged file: the program reads files in a separate process (reader.rs).
+//! (1.10, for example) crash on some damaged files: the program reads files in a separate process (reader.rs).
 
+mod acquisitions;
 mod header;
 mod images;
 mod read;
 mod scan;
+mod scan_builder;
 mod storage;
 mod write;
 
-pub use header::{CalibrationMode, Encoding, Header, Limits, ParallelImaging, Space, TrajectoryKind};
+pub use header::{
+    CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, ParallelImaging, TrajectoryKind,
+};
 pub use images::{read_images, write_images};
 pub use read::read_dataset;
 pub use scan::{Dataset, Noise, Scan};
 pub use write::write_dataset;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

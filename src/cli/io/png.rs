@@ -1,4 +1,4 @@
-//! Grey pictures of magnitude images, the head upright.
+//! Writes grey pictures of magnitude images, in the orientation that radiologists use.
 
 use super::image::{Image, Placement};
 use recon::atomic_file::AtomicFiles;
@@ -22,33 +22,35 @@ pub enum Depth {
 pub struct PngOptions {
     /// The grey levels.
     pub depth: Depth,
-    /// The magnitude from which on voxels are white; zero and less are black. When none is given, the 99.9th percentile
-    /// of all magnitudes shown, or their maximum where that percentile is zero.
+    /// The smallest magnitude that is white; 0 and less are black. `None` means the 99.9th percentile of all magnitudes
+    /// shown, or their maximum if that percentile is 0.
     pub maximum: Option<f32>,
 }
 
-/// A slice in a picture: its grey values row by row from the top, each row from the left.
+/// A slice of a picture.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tile {
-    /// width times height values.
+pub struct GreySlice {
+    /// The grey values, row by row from the top, each row from the left.
     pub pixels: Vec<f32>,
-    /// Pixels a row.
+    /// The number of pixels per row.
     pub width: usize,
-    /// Rows.
+    /// The number of rows.
     pub height: usize,
 }
 
-impl Tile {
-    /// The slice of an image that a picture shows, in the picture's orientation. Both are decided only here.
+impl GreySlice {
+    /// Returns the slice z = floor(nz/2) of an image, in the orientation of a picture.
     ///
-    /// Of a volume it is the slice z = floor(nz/2). Where the directions of the image are not known, x runs to the
-    /// right and y upwards, as in the figures of Shepp and Logan 1974. Where they are known, the slice is shown in the
-    /// radiological convention: the patient's left is on the right and the front on top of axial slices, the left on
-    /// the right and the head on top of coronal slices, the front on the left and the head on top of sagittal slices;
-    /// oblique slices as the nearest of these.
+    /// If the directions of the image are unknown, x runs to the right and y upwards, as in the figures of Shepp and
+    /// Logan 1974. If they are known, the orientation is the radiological convention:
     ///
-    /// `grey` gives the value of the voxel at an index of the array [x, y, z].
-    pub fn of(dims: [usize; 3], placement: &Placement, grey: impl Fn(usize) -> f32) -> Tile {
+    /// - axial: the patient's left on the right, the front at the top;
+    /// - coronal: the left on the right, the head at the top;
+    /// - sagittal: the front on the left, the head at the top;
+    /// - oblique: as the nearest of these.
+    ///
+    /// `grey` returns the value of the voxel at an index of the array [x, y, z].
+    pub fn of(dims: [usize; 3], placement: &Placement, grey: impl Fn(usize) -> f32) -> GreySlice {
         let [nx, ny, nz] = dims;
         let [x, y, _] = placement.directions();
         let dot = |a: [f32; 3], b: [f32; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
@@ -73,40 +75,47 @@ impl Tile {
             let (x, y) = if x_in_rows { (column, row) } else { (row, column) };
             grey(slice + y * nx + x)
         };
-        Tile { pixels: (0..nx * ny).map(pixel).collect(), width, height }
+        GreySlice { pixels: (0..nx * ny).map(pixel).collect(), width, height }
     }
 }
 
-/// Writes, among `files`, the magnitudes of images as a grey picture, [`Tile::of`] each, in one row with one grey
-/// scale: all channels of the first image, then of the next.
+/// Writes the magnitudes of images to `files` as one picture: a row of slices ([`GreySlice::of`]) with one grey scale,
+/// all channels of the first image, then of the next.
 ///
 /// # Errors
-/// `InvalidArgument` for no images and for a maximum that is not positive; `NotFinite` when a voxel shown is NaN or
-/// infinite; `InvalidSize` and `SizeMismatch` for an image that is not well formed; `IO` when the file cannot be
-/// written.
+///
+/// - `InvalidArgument`: there are no images, or the maximum is not positive.
+/// - `NotFinite`: a voxel shown is NaN or infinite.
+/// - `InvalidSize`, `SizeMismatch`: an image is not well formed.
+/// - `IO`: the file cannot be written.
 pub fn write_png(files: &mut AtomicFiles, path: &Path, images: &[Image], options: &PngOptions) -> Result<()> {
     let mut tiles = Vec::new();
     for image in images {
         image.check().map_err(|e| e.within(path.display()))?;
         for channel in 0..image.channels {
             let voxels = image.channel(channel);
-            tiles.push(Tile::of(image.dims, &image.placement, |i| voxels[i].norm()));
+            tiles.push(GreySlice::of(image.dims, &image.placement, |i| voxels[i].norm()));
         }
     }
     write_row(files, path, &tiles, options.maximum, options.depth)
 }
 
-/// Writes, among `files`, slices side by side and aligned at the top, with one grey scale of 256 levels for all: zero
-/// and less are black, `maximum` and more are white. Without `maximum`, it is the 99.9th percentile of all pixels, or
-/// their maximum where that is zero.
+/// Writes slices to `files` as one picture, side by side and aligned at the top, with one grey scale of 256 levels.
+/// `maximum` is as in [`PngOptions`].
 ///
 /// # Errors
-/// The same as of [`write_png`].
-pub fn write_png_row(files: &mut AtomicFiles, path: &Path, tiles: &[Tile], maximum: Option<f32>) -> Result<()> {
+/// Returns the errors of [`write_png`].
+pub fn write_png_row(files: &mut AtomicFiles, path: &Path, tiles: &[GreySlice], maximum: Option<f32>) -> Result<()> {
     write_row(files, path, tiles, maximum, Depth::Eight)
 }
 
-fn write_row(files: &mut AtomicFiles, path: &Path, tiles: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<()> {
+fn write_row(
+    files: &mut AtomicFiles,
+    path: &Path,
+    tiles: &[GreySlice],
+    maximum: Option<f32>,
+    depth: Depth,
+) -> Result<()> {
     let (grey, width, height) = compose(tiles, maximum, depth).map_err(|e| e.within(path.display()))?;
     let io = |e: &dyn std::fmt::Display| Error::new(ErrorKind::IO, format!("{}: {e}", path.display()));
     let mut out = BufWriter::new(File::create(files.add(path)?).map_err(|e| io(&e))?);
@@ -122,19 +131,19 @@ fn write_row(files: &mut AtomicFiles, path: &Path, tiles: &[Tile], maximum: Opti
     out.flush().map_err(|e| io(&e))
 }
 
-/// The bytes of the picture, its width and its height.
-fn compose(images: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<(Vec<u8>, u32, u32)> {
+/// Returns the bytes of the picture, its width and its height.
+fn compose(images: &[GreySlice], maximum: Option<f32>, depth: Depth) -> Result<(Vec<u8>, u32, u32)> {
     if images.is_empty() {
         bail!(InvalidArgument, "there is no image to write");
     }
     let (mut width, mut height) = (0usize, 0);
-    for (i, &Tile { ref pixels, width: w, height: h }) in images.iter().enumerate() {
+    for (i, &GreySlice { ref pixels, width: w, height: h }) in images.iter().enumerate() {
         let count = checked_product(&[w, h], "the image")?;
         if count == 0 || count != pixels.len() {
-            bail!(SizeMismatch, "image {i}: {w} x {h} pixels cannot be made of {} numbers", pixels.len());
+            bail!(SizeMismatch, "image {i}: {w} x {h} pixels need {count} numbers, not {}", pixels.len());
         }
         if let Some(at) = pixels.iter().position(|v| !v.is_finite()) {
-            bail!(NotFinite, "image {i}: pixel ({}, {}) is {}: it has no grey level", at % w, at / w, pixels[at]);
+            bail!(NotFinite, "image {i}: pixel ({}, {}) is {}: it cannot be drawn", at % w, at / w, pixels[at]);
         }
         width = width.saturating_add(w);
         height = height.max(h);
@@ -147,12 +156,12 @@ fn compose(images: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<(Vec<u
     let white = match maximum {
         Some(m) if m.is_finite() && m > 0.0 => m,
         Some(m) => bail!(InvalidArgument, "the magnitude of white is {m}: it must be positive"),
-        None => brightest(images),
+        None => white_level(images),
     };
     let levels = if depth == Depth::Sixteen { 65535.0 } else { 255.0 };
     let mut grey = recon::error::try_vec(size, 0u8, "the picture")?;
     let mut left = 0;
-    for &Tile { ref pixels, width: w, .. } in images {
+    for &GreySlice { ref pixels, width: w, .. } in images {
         for (y, line) in pixels.chunks_exact(w).enumerate() {
             for (x, &v) in line.iter().enumerate() {
                 let level = ((v as f64 / white as f64).clamp(0.0, 1.0) * levels).round() as u16;
@@ -168,8 +177,8 @@ fn compose(images: &[Tile], maximum: Option<f32>, depth: Depth) -> Result<(Vec<u
     Ok((grey, w32 as u32, h32 as u32))
 }
 
-/// The 99.9th percentile, or the maximum where that is not positive, or one.
-fn brightest(images: &[Tile]) -> f32 {
+/// Returns the 99.9th percentile; if it is not positive, the maximum; if that is not positive either, 1.
+fn white_level(images: &[GreySlice]) -> f32 {
     let mut all: Vec<f32> = images.iter().flat_map(|tile| tile.pixels.iter().copied()).collect();
     let at = (all.len() - 1) - all.len() / 1000;
     let percentile = *all.select_nth_unstable_by(at, f32::total_cmp).1;
@@ -183,7 +192,7 @@ mod tests {
     use super::*;
     use std::io::BufReader;
 
-    /// Width, height, depth in bits, bytes.
+    /// Returns width, height, depth in bits, and bytes of a picture.
     fn read(path: &Path) -> (u32, u32, u8, Vec<u8>) {
         let mut reader = ::png::Decoder::new(BufReader::new(File::open(path).unwrap())).read_info().unwrap();
         let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
@@ -192,13 +201,13 @@ mod tests {
         (info.width, info.height, info.bit_depth as u8, bytes)
     }
 
-    fn tile(pixels: &[f32], width: usize, height: usize) -> Tile {
-        Tile { pixels: pixels.to_vec(), width, height }
+    fn tile(pixels: &[f32], width: usize, height: usize) -> GreySlice {
+        GreySlice { pixels: pixels.to_vec(), width, height }
     }
 
-    /// The voxel shown in the top left corner, the one on its right and the one below it, by their indices [x, y].
+    /// Checks which voxels [x, y] are shown in the top left corner, on its right and below it.
     #[test]
-    fn slices_stand_as_radiologists_have_them() {
+    fn slices_have_the_radiological_orientation() {
         let (nx, ny) = (4, 3);
         let place = |read_dir, phase_dir, slice_dir| Placement { read_dir, phase_dir, slice_dir, ..Default::default() };
         let (left, back, head) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]);
@@ -207,7 +216,7 @@ mod tests {
         for (placement, corner, right, below) in [
             // Unknown: y upwards.
             (Placement::default(), [0, 2], [1, 2], [0, 1]),
-            // Axial, whichever way it was encoded: the corner is the patient's right at the front.
+            // Axial, with different encoding directions: the corner is the patient's right at the front.
             (place(left, back, head), [0, 0], [1, 0], [0, 1]),
             (place(left, minus(back), minus(head)), [0, 2], [1, 2], [0, 1]),
             (place(back, left, minus(head)), [0, 0], [0, 1], [1, 0]),
@@ -221,7 +230,7 @@ mod tests {
             (place(back, minus(head), left), [0, 0], [1, 0], [0, 1]),
             (place(head, minus(back), left), [3, 2], [3, 1], [2, 2]),
         ] {
-            let tile = Tile::of([nx, ny, 1], &placement, |i| i as f32);
+            let tile = GreySlice::of([nx, ny, 1], &placement, |i| i as f32);
             let at = |column: usize, row: usize| {
                 let i = tile.pixels[row * tile.width + column] as usize;
                 [i % nx, i / nx]
@@ -264,7 +273,7 @@ mod tests {
     fn wrong_arguments() {
         let dir = TempDir::new();
         let path = dir.path("bad.png");
-        let kind = |tiles: &[Tile], m| write_png_row(&path, tiles, m).unwrap_err().kind();
+        let kind = |tiles: &[GreySlice], m| write_png_row(&path, tiles, m).unwrap_err().kind();
         assert_eq!(kind(&[], None), ErrorKind::InvalidArgument);
         assert_eq!(kind(&[tile(&[1.0], 1, 2)], None), ErrorKind::SizeMismatch);
         assert_eq!(kind(&[tile(&[], 0, 2)], None), ErrorKind::SizeMismatch);

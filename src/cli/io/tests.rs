@@ -1,4 +1,4 @@
-//! Helpers for the tests of all formats, and tests of the choice between formats.
+//! Helpers for the tests of all formats, and tests of the recognition of formats.
 
 use super::*;
 use num_complex::Complex;
@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writers of one file, or pair, alone.
-macro_rules! alone {
+/// Defines writers that complete their file, or pair of files, at once.
+macro_rules! whole_file_writers {
     ($($name:ident: $writer:path, ($($argument:ident: $kind:ty),+));+ $(;)?) => {
         $(pub(crate) fn $name(path: impl AsRef<Path>, $($argument: $kind),+) -> Result<()> {
             write_atomically(|files| $writer(files, path.as_ref(), $($argument),+))
@@ -17,14 +17,14 @@ macro_rules! alone {
     };
 }
 
-alone! {
+whole_file_writers! {
     write_images: super::write_images, (images: &[Image]);
     write_series: ismrmrd::write_images, (images: &[Image]);
     write_dataset: ismrmrd::write_dataset, (dataset: &Dataset);
     write_cfl: cfl::write_cfl, (dims: &[usize], data: &[Complex<f32>]);
     write_nifti: nifti::write_nifti, (images: &[Image]);
     write_png: png::write_png, (images: &[Image], options: &PngOptions);
-    write_png_row: png::write_png_row, (tiles: &[png::Tile], maximum: Option<f32>);
+    write_png_row: png::write_png_row, (tiles: &[png::GreySlice], maximum: Option<f32>);
 }
 
 fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {
@@ -35,7 +35,7 @@ fn read_image(path: impl AsRef<Path>) -> Result<Image> {
     the_only_image(path.as_ref(), read_images(path.as_ref())?)
 }
 
-/// A folder that is removed with this value.
+/// A temporary folder, which is removed when the value is dropped.
 pub(super) struct TempDir(PathBuf);
 
 impl TempDir {
@@ -55,7 +55,7 @@ impl TempDir {
         self.0.join(name)
     }
 
-    /// The number of files in it.
+    /// Returns the number of files in the folder.
     pub(super) fn count(&self) -> usize {
         std::fs::read_dir(&self.0).unwrap().count()
     }
@@ -67,18 +67,18 @@ impl Drop for TempDir {
     }
 }
 
-/// `n` complex numbers, all different.
+/// Returns `n` complex numbers, all different.
 pub(super) fn ramp(n: usize) -> Vec<Complex<f32>> {
     (0..n).map(|i| Complex::new(i as f32 + 0.25, -0.5 * i as f32)).collect()
 }
 
-/// The file of that name among the data for tests, if those are on this machine.
+/// Returns the path of a file of the test data; `None`, with a line, if the data are not on this machine.
 pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let dir = std::env::var_os("RECON_DATA_DIR").map_or(default, PathBuf::from);
     let path = dir.join(name);
     if !path.exists() {
-        // Written to the stream directly: the harness hides eprintln! of a test that passes.
+        // Not eprintln!: the test harness hides its output if the test passes.
         let _ = writeln!(std::io::stderr(), "skipped: {} is not there (set RECON_DATA_DIR)", path.display());
         return None;
     }
@@ -86,7 +86,7 @@ pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn every_format_by_its_ending() {
+fn formats_are_recognised_by_extension() {
     let dir = TempDir::new();
     let mut image = Image::new([4, 3, 2], 2, ramp(48)).unwrap();
     image.fov_mm = [8.0, 9.0, 10.0];
@@ -134,7 +134,7 @@ fn several_images_in_one_file() {
 }
 
 #[test]
-fn wrong_images_are_refused_by_every_writer() {
+fn writers_refuse_malformed_images() {
     let dir = TempDir::new();
     assert_eq!(Image::new([2, 0, 1], 1, vec![]).unwrap_err().kind(), ErrorKind::InvalidSize);
     assert_eq!(Image::new([2, 2, 1], 1, ramp(3)).unwrap_err().kind(), ErrorKind::SizeMismatch);

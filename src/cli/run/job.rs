@@ -2,7 +2,7 @@
 
 use crate::io::{Dataset, Image, Scan};
 use crate::options::{in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
-use crate::progress::Progress;
+use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
 use crate::run::output::{check_sizes, Outputs};
 use crate::run::plan::ReusablePlan;
@@ -158,7 +158,7 @@ pub struct Reconstructed<T: Real, R: Reconstruction> {
 pub fn reconstruct<T: Real, R: Reconstruction>(reconstruction: &R, session: &Session) -> Result<Reconstructed<T, R>> {
     let mut state = reconstruction.begin::<T>(session)?;
     let steps = |scan: &Scan| session.frame_count(scan) * reconstruction.steps(scan);
-    let progress = Progress::new(session.scans.iter().map(steps).sum(), R::TITLE);
+    let progress = ProgressIndicator::new(session.scans.iter().map(steps).sum(), R::TITLE);
     let mut results: Vec<Vec<FrameResult>> = session.scans.iter().map(|_| Vec::new()).collect();
     let mut plan: Option<R::Plan<T>> = None;
     let mut done = 0;

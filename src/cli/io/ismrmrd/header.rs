@@ -1,4 +1,4 @@
-//! The XML header of ISMRMRD, as far as image reconstruction needs it.
+//! The XML header of ISMRMRD: the elements that image reconstruction needs.
 
 use recon::error::{bail, checked_product, Result};
 use roxmltree::{Document, Node};
@@ -22,7 +22,7 @@ pub enum TrajectoryKind {
 }
 
 impl TrajectoryKind {
-    /// All kinds, in their order, with their names.
+    /// All kinds with their names, in the order of the variants.
     pub const NAMES: [(TrajectoryKind, &'static str); 6] = [
         (TrajectoryKind::Cartesian, "cartesian"),
         (TrajectoryKind::Epi, "epi"),
@@ -32,7 +32,7 @@ impl TrajectoryKind {
         (TrajectoryKind::Other, "other"),
     ];
 
-    /// The name in ISMRMRD.
+    /// Returns the name in ISMRMRD.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize].1
     }
@@ -43,7 +43,7 @@ impl TrajectoryKind {
 pub enum CalibrationMode {
     /// Lines in the centre of the scan itself.
     Embedded,
-    /// Calibration from undersampled images that together are complete.
+    /// Undersampled images that together are complete.
     Interleaved,
     /// Lines of a separate acquisition of the same encoding.
     Separate,
@@ -54,7 +54,7 @@ pub enum CalibrationMode {
 }
 
 impl CalibrationMode {
-    /// All modes, in their order, with their names.
+    /// All modes with their names, in the order of the variants.
     pub const NAMES: [(CalibrationMode, &'static str); 5] = [
         (CalibrationMode::Embedded, "embedded"),
         (CalibrationMode::Interleaved, "interleaved"),
@@ -78,10 +78,10 @@ pub struct ParallelImaging {
     pub calibration: Option<CalibrationMode>,
 }
 
-/// A grid of voxels.
+/// The voxel grid of an encoded or reconstructed space.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Space {
-    /// The voxels along x, y, z; never zero.
+pub struct EncodingSpace {
+    /// The number of voxels along x, y, z; never 0.
     pub matrix: [usize; 3],
     /// The field of view along x, y, z in mm.
     pub fov_mm: [f32; 3],
@@ -89,7 +89,7 @@ pub struct Space {
 
 /// The range of an encoding step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct EncodingLimits {
     /// The first step.
     pub minimum: u16,
     /// The last step.
@@ -98,24 +98,24 @@ pub struct Limits {
     pub center: u16,
 }
 
-impl Limits {
-    /// The number of steps.
+impl EncodingLimits {
+    /// Returns the number of steps.
     pub fn count(&self) -> usize {
         self.maximum.saturating_sub(self.minimum) as usize + 1
     }
 }
 
-/// One encoding of a measurement.
+/// One encoding of a measurement: matrix sizes, trajectory and encoding steps.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Encoding {
+pub struct HeaderEncoding {
     /// The grid that k-space is sampled for.
-    pub encoded: Space,
+    pub encoded: EncodingSpace,
     /// The grid of the reconstructed image.
-    pub recon: Space,
+    pub recon: EncodingSpace,
     /// How k-space is traversed.
     pub trajectory: TrajectoryKind,
-    /// The range of `kspace_encode_step_1` and `kspace_encode_step_2`, where the header has them.
-    pub steps: [Option<Limits>; 2],
+    /// The ranges of `kspace_encode_step_1` and `kspace_encode_step_2`; `None` if the header does not have them.
+    pub steps: [Option<EncodingLimits>; 2],
     /// Parallel imaging; `None` if the header does not have it.
     pub parallel: Option<ParallelImaging>,
 }
@@ -124,14 +124,14 @@ pub struct Encoding {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Header {
     /// The encodings; acquisitions refer to them by position.
-    pub encodings: Vec<Encoding>,
-    /// The receive channels, where the header has them.
+    pub encodings: Vec<HeaderEncoding>,
+    /// The number of receive channels; `None` if the header does not have it.
     pub receiver_channels: Option<u16>,
-    /// The receiver's noise bandwidth over its sampling bandwidth, where the header has it.
+    /// The ratio of the receiver's noise bandwidth to its sampling bandwidth; `None` if the header does not have it.
     pub noise_bandwidth: Option<f64>,
-    /// The resonance frequency of protons in Hz, where the header has it.
+    /// The resonance frequency of protons in Hz; `None` if the header does not have it.
     pub h1_resonance_hz: Option<u64>,
-    /// The echo times in ms, one a contrast, where the header has them.
+    /// The echo times in ms, one per contrast; empty if the header does not have them.
     pub echo_times_ms: Vec<f64>,
 }
 
@@ -139,8 +139,11 @@ fn child<'a>(node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
     node.children().find(|c| c.is_element() && c.tag_name().name() == name)
 }
 
-/// The child, which must be there.
-fn need<'a>(node: Node<'a, 'a>, name: &str) -> Result<Node<'a, 'a>> {
+/// Returns the child element of this name.
+///
+/// # Errors
+/// `BadFile` if the element does not have it.
+fn required_child<'a>(node: Node<'a, 'a>, name: &str) -> Result<Node<'a, 'a>> {
     match child(node, name) {
         Some(c) => Ok(c),
         None => bail!(BadFile, "the XML header has no <{name}> in <{}>", node.tag_name().name()),
@@ -166,13 +169,13 @@ fn optional<T: std::str::FromStr>(node: Option<Node>) -> Result<Option<T>> {
     node.map(number).transpose()
 }
 
-fn space(encoding: Node, name: &str) -> Result<Space> {
-    let node = need(encoding, name)?;
-    let (matrix, fov) = (need(node, "matrixSize")?, need(node, "fieldOfView_mm")?);
-    let mut space = Space::default();
+fn space(encoding: Node, name: &str) -> Result<EncodingSpace> {
+    let node = required_child(encoding, name)?;
+    let (matrix, fov) = (required_child(node, "matrixSize")?, required_child(node, "fieldOfView_mm")?);
+    let mut space = EncodingSpace::default();
     for (i, axis) in ["x", "y", "z"].iter().enumerate() {
-        space.matrix[i] = number::<u16>(need(matrix, axis)?)? as usize;
-        space.fov_mm[i] = number(need(fov, axis)?)?;
+        space.matrix[i] = number::<u16>(required_child(matrix, axis)?)? as usize;
+        space.fov_mm[i] = number(required_child(fov, axis)?)?;
         if space.matrix[i] == 0 {
             bail!(BadFile, "the XML header: the matrix size of <{name}> along {axis} is 0: it must be at least 1");
         }
@@ -191,8 +194,8 @@ fn parallel_imaging(encoding: Node) -> Result<Option<ParallelImaging>> {
     Ok(Some(ParallelImaging {
         acceleration: [factor("kspace_encoding_step_1")?.unwrap_or(1), factor("kspace_encoding_step_2")?.unwrap_or(1)],
         calibration: mode.map(|mode| {
-            let known = CalibrationMode::NAMES.iter().find(|(_, name)| *name == mode);
-            known.map_or(CalibrationMode::Other, |known| known.0)
+            let entry = CalibrationMode::NAMES.iter().find(|(_, name)| *name == mode);
+            entry.map_or(CalibrationMode::Other, |entry| entry.0)
         }),
     }))
 }
@@ -201,8 +204,8 @@ impl Header {
     /// Reads the XML text of a header.
     ///
     /// # Errors
-    /// `BadFile` when it is not well-formed XML, not an `ismrmrdHeader`, has no encoding, or lacks a matrix size or
-    /// field of view or has one that makes no sense.
+    /// `BadFile` if it is not well-formed XML, is not an `ismrmrdHeader`, has no encoding, or if a matrix size or field
+    /// of view is missing or invalid.
     pub fn from_xml(xml: &str) -> Result<Header> {
         let document = match Document::parse(xml.trim_start_matches('\u{feff}').trim()) {
             Ok(d) => d,
@@ -224,20 +227,20 @@ impl Header {
         };
         let parameters = child(root, "sequenceParameters").into_iter().flat_map(|n| n.children());
         for node in parameters.filter(|c| c.is_element() && c.tag_name().name() == "TE") {
-            // Only field maps need it, which refuse what is no number.
+            // Only field maps use echo times, and they report an error for NaN.
             header.echo_times_ms.push(text(node).parse().unwrap_or(f64::NAN));
         }
         for node in root.children().filter(|c| c.is_element() && c.tag_name().name() == "encoding") {
-            let kind = text(need(node, "trajectory")?).to_ascii_lowercase();
-            let limits = |name: &str| -> Result<Option<Limits>> {
+            let kind = text(required_child(node, "trajectory")?).to_ascii_lowercase();
+            let limits = |name: &str| -> Result<Option<EncodingLimits>> {
                 let Some(n) = child(node, "encodingLimits").and_then(|n| child(n, name)) else { return Ok(None) };
-                Ok(Some(Limits {
-                    minimum: number(need(n, "minimum")?)?,
-                    maximum: number(need(n, "maximum")?)?,
-                    center: number(need(n, "center")?)?,
+                Ok(Some(EncodingLimits {
+                    minimum: number(required_child(n, "minimum")?)?,
+                    maximum: number(required_child(n, "maximum")?)?,
+                    center: number(required_child(n, "center")?)?,
                 }))
             };
-            header.encodings.push(Encoding {
+            header.encodings.push(HeaderEncoding {
                 encoded: space(node, "encodedSpace")?,
                 recon: space(node, "reconSpace")?,
                 trajectory: TrajectoryKind::NAMES
@@ -254,9 +257,9 @@ impl Header {
         Ok(header)
     }
 
-    /// The XML text of this header.
+    /// Returns the XML text of this header.
     pub fn to_xml(&self) -> String {
-        let space = |name: &str, s: &Space| {
+        let space = |name: &str, s: &EncodingSpace| {
             let xyz = |v: [String; 3]| format!("<x>{}</x><y>{}</y><z>{}</z>", v[0], v[1], v[2]);
             let (matrix, fov) = (xyz(s.matrix.map(|n| n.to_string())), xyz(s.fov_mm.map(|f| f.to_string())));
             format!(
@@ -276,7 +279,7 @@ impl Header {
             }
             xml += " </acquisitionSystemInformation>\n";
         }
-        // The schema requires this element; zero stands for an unknown frequency.
+        // The schema requires this element; 0 means that the frequency is unknown.
         let hz = self.h1_resonance_hz.unwrap_or(0);
         xml += " <experimentalConditions>\n";
         xml += &format!("  <H1resonanceFrequency_Hz>{hz}</H1resonanceFrequency_Hz>\n </experimentalConditions>\n");

@@ -9,10 +9,10 @@ use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, ErrorKind, Result};
 use std::path::Path;
 
-/// The head of an image, 198 bytes in the file, where nothing is padded.
+/// The header of an image: 198 bytes in the file, without padding.
 #[derive(hdf5::H5Type, Clone, Copy, Default)]
 #[repr(C)]
-struct ImageHead {
+struct ImageHeader {
     version: u16,
     data_type: u16,
     flags: u64,
@@ -41,18 +41,18 @@ struct ImageHead {
     attribute_string_len: u32,
 }
 
-/// A complex number under the names that ISMRMRD gives its parts.
+/// A complex number with the field names of ISMRMRD.
 #[derive(hdf5::H5Type, Clone, Copy)]
 #[repr(C)]
-struct RealImag {
+struct IsmrmrdComplex {
     real: f32,
     imag: f32,
 }
 
-/// A complex number under the names that h5py gives its parts.
+/// A complex number with the field names of h5py.
 #[derive(hdf5::H5Type, Clone, Copy)]
 #[repr(C)]
-struct Ri {
+struct H5pyComplex {
     r: f32,
     i: f32,
 }
@@ -64,13 +64,18 @@ const IMAGE_REAL: u16 = 3;
 const IMAGE_COMPLEX: u16 = 5;
 const ATTRIBUTES: &str = "<?xml version=\"1.0\"?>\n<ismrmrdMeta></ismrmrdMeta>\n";
 
-/// Writes images, among `files`, as the ISMRMRD library lays them out: the groups `dataset/image_0`, `dataset/image_1`,
-/// ..., each with the images that agree in size and channels, as `header`, `attributes` and `data` [images, channels,
-/// z, y, x]. Where all imaginary parts of a group are zero it holds single-precision numbers, else complex numbers.
+/// Writes images to `files` in the layout of the ISMRMRD library.
+///
+/// The groups are `dataset/image_0`, `dataset/image_1`, ... Each contains the images of one size and number of
+/// channels, as `header`, `attributes` and `data` [images, channels, z, y, x]. If all imaginary parts of a group are 0,
+/// the numbers are single precision, otherwise complex.
 ///
 /// # Errors
-/// `InvalidArgument` for no images; `InvalidSize` and `SizeMismatch` for an image that is not well formed;
-/// `Unsupported` for a size above 65535, the largest of ISMRMRD; `IO` when the file cannot be written.
+///
+/// - `InvalidArgument`: there are no images.
+/// - `InvalidSize`, `SizeMismatch`: an image is not well formed.
+/// - `Unsupported`: a size is above 65535, the maximum of ISMRMRD.
+/// - `IO`: the file cannot be written.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     if images.is_empty() {
         bail!(InvalidArgument, "{}: there is no image to write", path.display());
@@ -79,7 +84,11 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
     for image in images {
         image.check().map_err(|e| e.within(path.display()))?;
         if let Some(n) = image.dims.iter().chain([&image.channels]).find(|&&n| n > u16::MAX as usize) {
-            bail!(Unsupported, "{}: a size of {n}: ISMRMRD's images have at most 65535", path.display());
+            bail!(
+                Unsupported,
+                "{}: a size of the image is {n}, and ISMRMRD images have at most 65535: write a .cfl file",
+                path.display()
+            );
         }
         let key = (image.dims, image.channels);
         match series.iter_mut().find(|(k, _)| *k == key) {
@@ -111,19 +120,19 @@ fn write_series(
 ) -> hdf5::Result<()> {
     let count = images.len();
     let real = images.iter().all(|image| image.data.iter().all(|z| z.im == 0.0));
-    let heads: Vec<_> = images.iter().enumerate().map(|(i, image)| head(image, real, number, i)).collect();
-    group.new_dataset::<ImageHead>().packed(true).shape(count..).chunk(1).create("header")?.write_raw(&heads)?;
+    let headers: Vec<_> = images.iter().enumerate().map(|(i, image)| image_header(image, real, number, i)).collect();
+    group.new_dataset::<ImageHeader>().packed(true).shape(count..).chunk(1).create("header")?.write_raw(&headers)?;
     let text = VarLenAscii::from_ascii(ATTRIBUTES).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
     let texts = vec![text; count];
     group.new_dataset::<VarLenAscii>().shape(count..).chunk(1).create("attributes")?.write_raw(&texts)?;
 
     let shape = (count.., channels, nz, ny, nx);
-    // One image a chunk, as in the ISMRMRD library, within HDF5's limit of 4 GiB a chunk.
-    let one = (1, channels, nz, ny, nx);
-    let chunk = if channels * nz * ny * nx >= 1 << 28 { (1, 1, 1, ny, nx) } else { one };
+    // One image per chunk, as in the ISMRMRD library, or one plane: HDF5 limits a chunk to 4 GiB.
+    let image = (1, channels, nz, ny, nx);
+    let chunk = if channels * nz * ny * nx >= 1 << 28 { (1, 1, 1, ny, nx) } else { image };
     let set = match real {
         true => group.new_dataset::<f32>().shape(shape).chunk(chunk).create("data")?,
-        false => group.new_dataset::<RealImag>().shape(shape).chunk(chunk).create("data")?,
+        false => group.new_dataset::<IsmrmrdComplex>().shape(shape).chunk(chunk).create("data")?,
     };
     let view = (channels, nz, ny, nx);
     for (i, image) in images.iter().enumerate() {
@@ -132,16 +141,16 @@ fn write_series(
             let values: Vec<f32> = image.data.iter().map(|z| z.re).collect();
             set.write_slice(ArrayView::from_shape(view, &values)?, at)?;
         } else {
-            let values: Vec<_> = image.data.iter().map(|z| RealImag { real: z.re, imag: z.im }).collect();
+            let values: Vec<_> = image.data.iter().map(|z| IsmrmrdComplex { real: z.re, imag: z.im }).collect();
             set.write_slice(ArrayView::from_shape(view, &values)?, at)?;
         }
     }
     Ok(())
 }
 
-fn head(image: &Image, real: bool, series: usize, number: usize) -> ImageHead {
+fn image_header(image: &Image, real: bool, series: usize, number: usize) -> ImageHeader {
     let (p, i) = (&image.placement, &image.index);
-    ImageHead {
+    ImageHeader {
         version: 1,
         data_type: if real { TYPE_FLOAT } else { TYPE_COMPLEX_FLOAT },
         measurement_uid: p.measurement_uid,
@@ -173,15 +182,15 @@ fn head(image: &Image, real: bool, series: usize, number: usize) -> ImageHead {
     }
 }
 
-/// Reads the images of the group `group`, for example `dataset/image_0`, or of all groups with images when none is
-/// named, in the order of their names, `image_10` after `image_9`: complex or real numbers, of any width. Several
-/// groups are logged.
+/// Reads the images of the group `group`, for example `dataset/image_0`; `None` means all groups with images.
 ///
-/// The header of ISMRMRD images has no encoding: it is zero in their index.
+/// Groups are read in the order of their names, `image_10` after `image_9`. Several groups cause a warning. Numbers are
+/// complex or real, of any width. The header of an ISMRMRD image does not have the encoding: it is 0 in the index.
 ///
 /// # Errors
-/// `IO` when the file cannot be opened; `BadFile` when it is not an HDF5 file or is truncated, has no images there, or
-/// their layout is not ISMRMRD's.
+///
+/// - `IO`: the file cannot be opened.
+/// - `BadFile`: it is not an HDF5 file, is truncated, has no images there, or does not have ISMRMRD's layout.
 pub fn read_images(path: impl AsRef<Path>, group: Option<&str>) -> Result<Vec<Image>> {
     let path = path.as_ref();
     read(path, group).map_err(|e| e.within(path.display()))
@@ -212,31 +221,31 @@ fn read(path: &Path, group: Option<&str>) -> Result<Vec<Image>> {
 
 fn read_series(node: &hdf5::Group) -> Result<Vec<Image>> {
     let bad = |what| hdf5_error(ErrorKind::BadFile, what);
-    let heads = node.dataset("header").map_err(bad("the image header cannot be opened"))?;
+    let headers = node.dataset("header").map_err(bad("the image header cannot be opened"))?;
     let set = node.dataset("data").map_err(bad("the image data cannot be opened"))?;
-    checked_type::<ImageHead>(&heads, "header")?;
-    check_stored(&heads, "header")?;
+    checked_type::<ImageHeader>(&headers, "header")?;
+    check_stored(&headers, "header")?;
     check_stored(&set, "data")?;
     let &[count, channels, nz, ny, nx] = set.shape().as_slice() else {
         bail!(BadFile, "the image data have the shape {:?}: five dimensions are expected", set.shape());
     };
-    if heads.ndim() != 1 || heads.size() != count || count == 0 {
-        bail!(BadFile, "{} headers for {count} images", heads.size());
+    if headers.ndim() != 1 || headers.size() != count || count == 0 {
+        bail!(BadFile, "{} headers for {count} images: the file is damaged", headers.size());
     }
     let voxels = checked_product(&[channels, nz, ny, nx], "the image")?;
-    let heads = heads.read_raw::<ImageHead>().map_err(bad("the image header cannot be read"))?;
+    let headers = headers.read_raw::<ImageHeader>().map_err(bad("the image header cannot be read"))?;
     let kind = set.dtype().and_then(|t| t.to_descriptor()).map_err(bad("the type of the image data cannot be read"))?;
 
     let unreadable = bad("the image data cannot be read");
     let mut images = Vec::with_capacity(count);
-    for (i, h) in heads.iter().enumerate() {
+    for (i, h) in headers.iter().enumerate() {
         macro_rules! read_as {
             ($t:ty, $convert:expr) => {{
                 let part = set.read_slice::<$t, _, ndarray::Ix4>((i, .., .., .., ..)).map_err(&unreadable)?;
                 part.iter().map($convert).collect::<Vec<_>>()
             }};
         }
-        let has = |names: [&str; 2]| match &kind {
+        let has_fields = |names: [&str; 2]| match &kind {
             TypeDescriptor::Compound(c) => {
                 c.fields.len() == 2 && names.iter().all(|n| c.fields.iter().any(|f| f.name == *n))
             }
@@ -246,8 +255,8 @@ fn read_series(node: &hdf5::Group) -> Result<Vec<Image>> {
             TypeDescriptor::Float(_) | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
                 read_as!(f32, |&v| Complex::new(v, 0.0))
             }
-            _ if has(["real", "imag"]) => read_as!(RealImag, |z| Complex::new(z.real, z.imag)),
-            _ if has(["r", "i"]) => read_as!(Ri, |z| Complex::new(z.r, z.i)),
+            _ if has_fields(["real", "imag"]) => read_as!(IsmrmrdComplex, |z| Complex::new(z.real, z.imag)),
+            _ if has_fields(["r", "i"]) => read_as!(H5pyComplex, |z| Complex::new(z.r, z.i)),
             _ => bail!(BadFile, "the image data are neither real nor complex numbers"),
         };
         debug_assert_eq!(data.len(), voxels);
@@ -281,7 +290,7 @@ fn has_images(group: &hdf5::Group) -> bool {
     group.dataset("header").is_ok() && group.dataset("data").is_ok()
 }
 
-/// The groups with images, this one and all below, in the order of their names, numbers by value.
+/// Adds all groups with images to `found`, starting with this one. Names are sorted, numbers in them by value.
 fn find_images(group: &hdf5::Group, depth: usize, found: &mut Vec<hdf5::Group>) {
     if has_images(group) {
         found.push(group.clone());

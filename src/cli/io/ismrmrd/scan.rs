@@ -1,4 +1,4 @@
-//! Raw data in memory: a dataset, and its scans of one image each.
+//! Raw data in memory: a dataset and its scans, one per image.
 
 use super::header::{Header, TrajectoryKind};
 use crate::io::image::{Image, Placement, ScanIndex};
@@ -13,9 +13,9 @@ use std::ops::Range;
 pub struct Dataset {
     /// The XML header.
     pub header: Header,
-    /// The data of one image each, in ascending order of their index.
+    /// The scans, one per image, in ascending order of their index.
     pub scans: Vec<Scan>,
-    /// The samples of noise acquisitions, those of the same coils and sample time together.
+    /// The samples of noise acquisitions, one entry per number of coils and sample time.
     pub noise: Vec<Noise>,
     /// Calibration data for parallel imaging, from which coil maps are estimated, in ascending order of their index.
     pub calibration: Vec<Scan>,
@@ -23,12 +23,12 @@ pub struct Dataset {
     pub uses: Vec<(AcquisitionUse, usize)>,
 }
 
-/// Samples without signal.
+/// Noise samples: samples without signal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Noise {
-    /// The receive channels.
+    /// The number of receive channels.
     pub coils: usize,
-    /// Seconds from one sample to the next; zero where the file has no sample time.
+    /// The time between samples in seconds; 0 if the file does not have it.
     pub dwell: f32,
     /// `[samples, coils]`.
     pub data: Vec<Complex<f32>>,
@@ -37,7 +37,7 @@ pub struct Noise {
 /// The raw data of one image.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scan {
-    /// The place of the image in the measurement.
+    /// The position of the image in the measurement.
     pub index: ScanIndex,
     /// The encoded matrix: coordinates are in cycles per voxel of this matrix.
     pub encoded_matrix: [usize; 3],
@@ -47,40 +47,41 @@ pub struct Scan {
     pub encoded_fov_mm: [f32; 3],
     /// The field of view of the reconstructed matrix in mm.
     pub recon_fov_mm: [f32; 3],
-    /// What the header says that the trajectory is.
+    /// The kind of trajectory, from the header.
     pub trajectory: TrajectoryKind,
-    /// 2 when the encoded matrix has one voxel along z, otherwise 3.
+    /// The number of axes: 2 if the encoded matrix has one voxel along z, otherwise 3.
     pub ndim: usize,
-    /// Per axis, the coordinates of all samples in cycles per voxel, [-0.5, 0.5).
+    /// The coordinates of all samples in cycles per voxel, [-0.5, 0.5), one vector per axis.
     pub coordinates: Vec<Vec<f32>>,
-    /// The density weights of all samples, where the file has them.
+    /// The density weights of all samples; `None` if the file does not have them.
     pub weights: Option<Vec<f32>>,
-    /// The samples of each acquisition; they may differ.
+    /// The number of samples of each acquisition; the numbers may differ.
     pub samples_per_shot: Vec<usize>,
-    /// Of each acquisition, the samples before the first one that is kept.
+    /// The number of discarded samples at the beginning of each acquisition.
     pub skipped_per_shot: Vec<usize>,
-    /// The receive channels.
+    /// The number of receive channels.
     pub coils: usize,
     /// The measured data, `[samples, coils]`.
     pub data: Vec<Complex<f32>>,
-    /// The time of every sample in seconds since the first sample of its acquisition (before any was discarded). Zero
-    /// where the file has no sample time.
+    /// The time of each sample in seconds since the first sample of its acquisition, which may be discarded; 0 if the
+    /// file does not have the sample time.
     pub times: Vec<f32>,
     /// The position of the image, and the time of its first acquisition.
     pub placement: Placement,
-    /// What has made the virtual coils of `data`, where they are not those of the file: coil maps need it too.
+    /// The matrix from the coils of the file to the virtual coils of `data`, which is also applied to coil maps; `None`
+    /// if the coils are those of the file.
     pub coil_matrix: Option<CoilMatrix>,
-    /// The root of the mean |noise|^2 of a sample, where it is known: 1 for whitened data.
+    /// The root mean square |noise| of a sample: 1 for whitened data; `None` if unknown.
     pub noise_level: Option<f64>,
 }
 
 impl Scan {
-    /// The samples of all acquisitions.
+    /// Returns the number of samples of all acquisitions.
     pub fn samples(&self) -> usize {
         self.samples_per_shot.iter().sum()
     }
 
-    /// Seconds from one sample to the next; zero where the file has no sample time.
+    /// Returns the time between samples in seconds; 0 if the file does not have it.
     pub fn dwell(&self) -> f32 {
         match self.samples_per_shot.first() {
             Some(2..) => self.times[1] - self.times[0],
@@ -88,22 +89,22 @@ impl Scan {
         }
     }
 
-    /// The data of the acquisitions 0, n, 2n, ... only; `n` = 0 counts as 1.
+    /// Returns the data of the acquisitions 0, n, 2n, ... only; `n` = 0 means 1.
     pub fn every_nth_shot(&self, n: usize) -> Scan {
-        self.some_shots(|shot| shot % n.max(1) == 0)
+        self.select_shots(|shot| shot % n.max(1) == 0)
     }
 
-    /// The data of these acquisitions only.
+    /// Returns the data of these acquisitions only.
     pub fn shots(&self, range: Range<usize>) -> Scan {
-        self.some_shots(|shot| range.contains(&shot))
+        self.select_shots(|shot| range.contains(&shot))
     }
 
-    fn some_shots(&self, wanted: impl Fn(usize) -> bool) -> Scan {
+    fn select_shots(&self, is_selected: impl Fn(usize) -> bool) -> Scan {
         let samples = self.samples();
         let (mut ranges, mut skipped) = (Vec::new(), Vec::new());
         let mut start = 0;
         for (shot, &count) in self.samples_per_shot.iter().enumerate() {
-            if wanted(shot) {
+            if is_selected(shot) {
                 ranges.push(start..start + count);
                 skipped.extend(self.skipped_per_shot.get(shot));
             }
@@ -123,11 +124,13 @@ impl Scan {
         }
     }
 
-    /// An image of this scan: with its index and placement, and with the field of view of the encoded or the
-    /// reconstructed matrix, whichever has these sizes (otherwise with voxels of the encoded matrix).
+    /// Returns an image of this scan, with its index and placement.
+    ///
+    /// The field of view is that of the encoded or the reconstructed matrix if one of them has the size `dims`.
+    /// Otherwise the voxel size is that of the encoded matrix.
     ///
     /// # Errors
-    /// The same as of [`Image::new`].
+    /// Returns the errors of [`Image::new`].
     pub fn image(&self, dims: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result<Image> {
         let mut image = Image::new(dims, channels, data)?;
         image.fov_mm = match dims {
@@ -142,22 +145,23 @@ impl Scan {
     /// Checks that all counts agree.
     pub fn check(&self) -> Result<()> {
         let samples = self.samples();
-        let wrong = self.coordinates.len() != self.ndim
+        let is_inconsistent = self.coordinates.len() != self.ndim
             || self.coordinates.iter().chain(&self.weights).any(|v| v.len() != samples)
             || self.times.len() != samples;
-        if wrong || !(2..=3).contains(&self.ndim) {
+        if is_inconsistent || !(2..=3).contains(&self.ndim) {
             let ndim = self.ndim;
-            bail!(SizeMismatch, "{samples} samples need as many times, weights, and coordinates along {ndim} axes");
+            bail!(SizeMismatch, "{samples} samples need {samples} times, weights, and coordinates along {ndim} axes");
         }
         if samples == 0 || self.coils == 0 || self.samples_per_shot.contains(&0) {
-            bail!(InvalidSize, "a scan without samples, without coils, or with an empty shot");
+            bail!(InvalidSize, "the scan has no samples, no coils, or an empty shot");
         }
         if self.skipped_per_shot.len() != self.samples_per_shot.len() {
-            bail!(SizeMismatch, "{} shots need as many numbers of skipped samples", self.samples_per_shot.len());
+            let (shots, skipped) = (self.samples_per_shot.len(), self.skipped_per_shot.len());
+            bail!(SizeMismatch, "the scan has {shots} shots and numbers of skipped samples for {skipped}");
         }
         if checked_product(&[samples, self.coils], "the data")? != self.data.len() {
             let n = self.data.len();
-            bail!(SizeMismatch, "{samples} samples of {} coils cannot be {n} numbers", self.coils);
+            bail!(SizeMismatch, "the scan has {samples} samples of {} coils, but {n} numbers", self.coils);
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! How ISMRMRD lies in an HDF5 file: its structures, their flags, and what is checked of a file before it is read.
+//! The HDF5 layout of ISMRMRD: structures, flags, and the checks of a file before it is read.
 
 use hdf5::types::{TypeDescriptor, VarLenArray};
 use recon::error::{bail, Error, ErrorKind, Result};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Bits of the flags of an acquisition, counted from 1 as in ISMRMRD. `recon::acquisition` decides on its use.
+/// Flags of an acquisition: bit numbers, counted from 1 as in ISMRMRD. `recon::acquisition` derives the use from them.
 pub mod flag {
     pub const FIRST_IN_SLICE: u32 = 7;
     pub const LAST_IN_SLICE: u32 = 8;
@@ -22,12 +22,12 @@ pub mod flag {
     }
 }
 
-// The structures of the files, mapped by field name. Fields of the file that are not listed are not read.
+// The structures of the files, mapped by field name. Other fields of a file are not read.
 
-/// The counters of an acquisition.
+/// The encoding counters of an acquisition.
 #[derive(hdf5::H5Type, Clone, Copy, Default)]
 #[repr(C)]
-pub struct Counters {
+pub struct EncodingCounters {
     pub kspace_encode_step_1: u16,
     pub kspace_encode_step_2: u16,
     pub average: u16,
@@ -40,10 +40,10 @@ pub struct Counters {
     pub user: [u16; 8],
 }
 
-/// The head of an acquisition, 340 bytes in the file, where nothing is padded.
+/// The header of an acquisition: 340 bytes in the file, without padding.
 #[derive(hdf5::H5Type, Clone, Copy, Default)]
 #[repr(C)]
-pub struct AcquisitionHead {
+pub struct AcquisitionHeader {
     pub version: u16,
     pub flags: u64,
     pub measurement_uid: u32,
@@ -65,7 +65,7 @@ pub struct AcquisitionHead {
     pub phase_dir: [f32; 3],
     pub slice_dir: [f32; 3],
     pub patient_table_position: [f32; 3],
-    pub idx: Counters,
+    pub idx: EncodingCounters,
     pub user_int: [i32; 8],
     pub user_float: [f32; 8],
 }
@@ -74,12 +74,12 @@ pub struct AcquisitionHead {
 #[derive(hdf5::H5Type)]
 #[repr(C)]
 pub struct Acquisition {
-    pub head: AcquisitionHead,
+    pub head: AcquisitionHeader,
     pub traj: VarLenArray<f32>,
     pub data: VarLenArray<f32>,
 }
 
-/// Turns an error of the HDF5 library into one of this crate, on one line.
+/// Converts an error of the HDF5 library to an error of this crate, with a message of one line.
 pub fn hdf5_error(kind: ErrorKind, what: &str) -> impl Fn(hdf5::Error) -> Error + '_ {
     move |e| {
         let detail = e.to_string();
@@ -87,7 +87,7 @@ pub fn hdf5_error(kind: ErrorKind, what: &str) -> impl Fn(hdf5::Error) -> Error 
     }
 }
 
-/// Opens a file, with a different error for each cause.
+/// Opens a file. Each cause of failure has its own error.
 pub fn open(path: &Path) -> Result<hdf5::File> {
     let io = |e: std::io::Error| Error::new(ErrorKind::IO, e.to_string());
     let mut file = File::open(path).map_err(io)?;
@@ -96,7 +96,7 @@ pub fn open(path: &Path) -> Result<hdf5::File> {
         bail!(IO, "this is a folder, not a file");
     }
     if !about.is_file() {
-        bail!(IO, "HDF5 reads files only, not devices or pipes: save it to a file first");
+        bail!(IO, "HDF5 cannot read a device or a pipe: save the data to a file first");
     }
     if about.len() == 0 {
         bail!(BadFile, "the file is empty");
@@ -115,8 +115,8 @@ pub fn open(path: &Path) -> Result<hdf5::File> {
             OpenFailure::Locked { by } => (
                 ErrorKind::IO,
                 format!(
-                    "{by} has locked the file, as programs do that write it: wait until it is closed, or set \
-                     HDF5_USE_FILE_LOCKING=FALSE to read it all the same"
+                    "{by} has locked the file, probably to write it: wait until it closes the file, or set \
+                     HDF5_USE_FILE_LOCKING=FALSE to read it anyway"
                 ),
             ),
             OpenFailure::NoLocks(e) => (
@@ -128,8 +128,8 @@ pub fn open(path: &Path) -> Result<hdf5::File> {
             ),
             OpenFailure::MarkedAsOpen => (
                 ErrorKind::BadFile,
-                "the file is marked as open for writing: wait until the program that writes it has closed it, or, if \
-                 that program was ended early, remove the mark with `h5clear -s`"
+                "the file is marked as open for writing: wait until the writing program closes it. If that program \
+                 crashed, remove the mark with `h5clear -s`"
                     .to_owned(),
             ),
             OpenFailure::Damaged => (ErrorKind::BadFile, "the file is truncated or damaged".to_owned()),
@@ -139,20 +139,20 @@ pub fn open(path: &Path) -> Result<hdf5::File> {
     })
 }
 
-/// The reason why HDF5 does not open a file that begins as an HDF5 file does.
+/// The reason why HDF5 does not open a file that has its signature.
 enum OpenFailure {
-    /// Another process holds an exclusive lock.
+    /// A process has an exclusive lock on the file.
     Locked {
         by: String,
     },
-    /// The file system refuses locks, with this error.
+    /// The file system refuses locks with this error.
     NoLocks(std::io::Error),
     /// The superblock says that a program has the file open for writing.
     MarkedAsOpen,
     Damaged,
 }
 
-/// Finds the reason in the file itself, whose superblock begins at `start`. HDF5 reports it in text only.
+/// Returns the reason, which HDF5 reports as text only. The superblock of the file begins at `start`.
 fn open_failure(file: &mut File, start: u64) -> OpenFailure {
     #[cfg(unix)]
     if std::env::var_os("HDF5_USE_FILE_LOCKING").is_none_or(|v| v != "FALSE" && v != "0") {
@@ -169,7 +169,8 @@ fn open_failure(file: &mut File, start: u64) -> OpenFailure {
             return OpenFailure::NoLocks(error);
         }
     }
-    // From version 3 on, byte 11 of the superblock has the marks: bit 0 for writing, bit 2 for single-writer access.
+    // Byte 11 of the superblock, from version 3: bit 0 is set while the file is open for writing, bit 2 for
+    // single-writer access.
     let mut superblock = [0; 12];
     let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut superblock));
     if read.is_ok() && superblock[8] >= 3 && superblock[11] & 0b101 != 0 {
@@ -178,45 +179,45 @@ fn open_failure(file: &mut File, start: u64) -> OpenFailure {
     OpenFailure::Damaged
 }
 
-/// Returns `process N`, by the kernel's list of locks, or `another process`.
+/// Returns `process N` from the kernel's list of locks, or `another process` if the list does not have the file.
 #[cfg(unix)]
 fn lock_holder(file: &File) -> String {
     use std::os::unix::fs::MetadataExt;
     let inode: u64 = file.metadata().map_or(0, |about| about.ino());
     let list = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    // A line: number, kind, ADVISORY, READ or WRITE, process, device:device:inode, first byte, last byte.
+    // Each line: number, kind, ADVISORY, READ or WRITE, process, device:device:inode, first byte, last byte.
     let holder = list.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let &[_, "FLOCK", _, "WRITE", process, place, ..] = &words[..] else { return None };
+        let &[_, "FLOCK", _, "WRITE", process, device_and_inode, ..] = &words[..] else { return None };
         let process: u32 = process.parse().ok()?;
-        (process != 0 && place.rsplit(':').next()?.parse() == Ok(inode)).then_some(process)
+        (process != 0 && device_and_inode.rsplit(':').next()?.parse() == Ok(inode)).then_some(process)
     });
     holder.map_or("another process".to_owned(), |process| format!("process {process}"))
 }
 
-/// Creates a file in place of an empty one.
+/// Creates an HDF5 file that replaces an empty file.
 pub fn create(path: &Path) -> hdf5::Result<hdf5::File> {
     let file = File::open(path).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
     hdf5::File::create(name_for_hdf5(path, &file))
 }
 
-/// The name of an open file, or of its descriptor where the name is not UTF-8, which HDF5's crate requires.
+/// Returns a name of an open file in UTF-8, which HDF5's crate requires: its path, or else its descriptor in /proc.
 pub fn name_for_hdf5(path: &Path, file: &File) -> PathBuf {
     #[cfg(target_os = "linux")]
     if path.to_str().is_none() {
         use std::os::fd::AsRawFd;
         return format!("/proc/self/fd/{}", file.as_raw_fd()).into();
     }
-    // Other systems have no names of descriptors.
+    // Other systems do not have names for descriptors.
     let _ = file;
     path.to_owned()
 }
 
-/// Checks that `found` has every field of `wanted`. HDF5 leaves others as they were in memory.
-pub fn require_fields(found: &TypeDescriptor, wanted: &TypeDescriptor, name: &str) -> Result<()> {
-    match (found, wanted) {
-        (TypeDescriptor::Compound(found), TypeDescriptor::Compound(wanted)) => {
-            // The library copies fields from the offsets in the file, so none may reach beyond its record.
+/// Checks that `found` has every field of `required`. HDF5 would not initialise a missing field in memory.
+pub fn require_fields(found: &TypeDescriptor, required: &TypeDescriptor, name: &str) -> Result<()> {
+    match (found, required) {
+        (TypeDescriptor::Compound(found), TypeDescriptor::Compound(required)) => {
+            // The library copies fields from the offsets in the file: every field must end within its record.
             let mut ranges: Vec<_> =
                 found.fields.iter().map(|f| (f.offset, f.offset.saturating_add(f.ty.size()))).collect();
             ranges.sort_unstable();
@@ -224,7 +225,7 @@ pub fn require_fields(found: &TypeDescriptor, wanted: &TypeDescriptor, name: &st
             if overlap || ranges.last().is_some_and(|last| last.1 > found.size) {
                 bail!(BadFile, "the fields of {name} overlap or reach beyond its end: the file is damaged");
             }
-            for field in &wanted.fields {
+            for field in &required.fields {
                 let name = format!("{name}.{}", field.name);
                 match found.fields.iter().find(|f| f.name == field.name) {
                     Some(f) => require_fields(&f.ty, &field.ty, &name)?,
@@ -241,7 +242,7 @@ pub fn require_fields(found: &TypeDescriptor, wanted: &TypeDescriptor, name: &st
     Ok(())
 }
 
-/// The type descriptor of a dataset, checked to have every field of `T`.
+/// Returns the type descriptor of a dataset after checking that it has every field of `T`.
 pub fn checked_type<T: hdf5::H5Type>(set: &hdf5::Dataset, name: &str) -> Result<TypeDescriptor> {
     let what = format!("the type of {name} cannot be read");
     let found = set.dtype().and_then(|t| t.to_descriptor()).map_err(hdf5_error(ErrorKind::BadFile, &what))?;
@@ -249,13 +250,13 @@ pub fn checked_type<T: hdf5::H5Type>(set: &hdf5::Dataset, name: &str) -> Result<
     Ok(found)
 }
 
-/// Checks that a dataset can hold as many entries as it announces, before memory is allocated for them.
+/// Checks that the stored bytes can contain the announced number of entries, before memory is allocated for them.
 pub fn check_stored(set: &hdf5::Dataset, name: &str) -> Result<()> {
     let entry = set.dtype().map(|t| t.size()).unwrap_or(1);
     let (stored, shape) = (set.storage_size(), set.shape());
     let announced = shape.iter().fold(entry as u128, |p, &n| p.saturating_mul(n as u128));
-    // No filter of HDF5 compresses better than deflate, at 1032 to 1. Without a filter, entries in the file can still
-    // be a little shorter than in memory, where the file's addresses have fewer bits.
+    // No filter of HDF5 compresses better than deflate, at most 1032 to 1. Without a filter, entries can still be a
+    // little shorter in the file than in memory, because addresses in the file may have fewer bits.
     let factor = if set.filters().is_empty() { 2 } else { 1100 };
     if announced > stored as u128 * factor {
         bail!(BadFile, "{name} announces {announced} bytes, but {stored} are stored: the file is damaged");

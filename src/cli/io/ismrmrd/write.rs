@@ -1,30 +1,32 @@
 //! Writes ISMRMRD raw data.
 
 use super::scan::{Dataset, Noise, Scan};
-use super::storage::{create, flag, hdf5_error, Acquisition, AcquisitionHead, Counters};
+use super::storage::{create, flag, hdf5_error, Acquisition, AcquisitionHeader, EncodingCounters};
 use crate::io::bytes::wrap_coordinate;
 use hdf5::types::{VarLenArray, VarLenAscii};
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, ErrorKind, Result};
 use std::path::Path;
 
-/// Acquisitions in a chunk of the file, and held in memory at a time.
+/// Number of acquisitions per chunk of the file, and in memory at a time.
 const CHUNK: usize = 64;
-/// Samples of a noise acquisition.
+/// Maximum number of samples per noise acquisition.
 const NOISE_SAMPLES: usize = 512;
 
-/// Writes a raw dataset, among `files`, in ISMRMRD's layout, into the group `dataset`. It has the XML header, noise,
-/// calibration, and one acquisition per shot with its trajectory. If the scan has density weights, they are the last
-/// dimension of the trajectory.
+/// Writes a raw dataset to `files`, as the group `dataset` in ISMRMRD's layout.
 ///
-/// The sample time of a shot is the difference of its first two times. Shots are numbered by `kspace_encode_step_1`,
-/// and where there are more than 65536 of them, by `kspace_encode_step_2` in multiples of that.
+/// The group has the XML header, noise, calibration, and one acquisition per shot with its trajectory. If the scan has
+/// density weights, they are the last dimension of the trajectory. The sample time of a shot is the difference of its
+/// first two times. `kspace_encode_step_1` is the number of the shot modulo 65536, and `kspace_encode_step_2` the
+/// number divided by 65536.
 ///
 /// # Errors
-/// `InvalidSize` and `SizeMismatch` when the counts of a scan make no sense, or it refers to an encoding that the
-/// header lacks or that has another matrix; `CoordinateOutOfRange` and `NotFinite` for numbers that readers refuse;
-/// `Unsupported` for shots of more than 65535 samples and for more than 65535 coils, the limits of an ISMRMRD
-/// acquisition; `IO` when the file cannot be written.
+///
+/// - `InvalidSize`, `SizeMismatch`: the counts of a scan disagree, or its matrix is not that of its encoding in the
+///   header.
+/// - `CoordinateOutOfRange`, `NotFinite`: numbers that readers refuse.
+/// - `Unsupported`: a shot has more than 65535 samples, or there are more than 65535 coils.
+/// - `IO`: the file cannot be written.
 pub fn write_dataset(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) -> Result<()> {
     if dataset.scans.is_empty() {
         bail!(InvalidArgument, "{}: there is no scan to write", path.display());
@@ -57,8 +59,8 @@ fn check(scan: &Scan, dataset: &Dataset) -> Result<()> {
     };
     let matrix = encoding.encoded.matrix;
     if matrix != scan.encoded_matrix || scan.ndim != if matrix[2] == 1 { 2 } else { 3 } {
-        let (ndim, wanted) = (scan.ndim, scan.encoded_matrix);
-        bail!(SizeMismatch, "a {ndim}D trajectory for {wanted:?} voxels, where the header encodes {matrix:?}");
+        let (ndim, own) = (scan.ndim, scan.encoded_matrix);
+        bail!(SizeMismatch, "the trajectory is {ndim}D for {own:?} voxels, but the header encodes {matrix:?}");
     }
     for (axis, k) in scan.coordinates.iter().enumerate() {
         if let Some(i) = k.iter().position(|&k| wrap_coordinate(k).is_none()) {
@@ -70,10 +72,10 @@ fn check(scan: &Scan, dataset: &Dataset) -> Result<()> {
         bail!(NotFinite, "coil {}, sample {}: the data are {}", i / samples, i % samples, scan.data[i]);
     }
     if let Some(&n) = scan.samples_per_shot.iter().find(|&&n| n > u16::MAX as usize) {
-        bail!(Unsupported, "a shot of {n} samples: an ISMRMRD acquisition has at most 65535, so split it into several");
+        bail!(Unsupported, "a shot has {n} samples, but an ISMRMRD acquisition has at most 65535: split the shot");
     }
     if scan.coils > u16::MAX as usize {
-        bail!(Unsupported, "{} coils: an ISMRMRD acquisition has at most 65535", scan.coils);
+        bail!(Unsupported, "the scan has {} coils, but an ISMRMRD acquisition has at most 65535", scan.coils);
     }
     Ok(())
 }
@@ -84,7 +86,7 @@ fn noise_acquisitions(noise: &Noise) -> impl Iterator<Item = Acquisition> + Clon
         let range = start..samples.min(start + NOISE_SAMPLES);
         let coil = |c: usize| noise.data[c * samples..][range.clone()].iter().flat_map(|z| [z.re, z.im]);
         let data: Vec<f32> = (0..noise.coils).flat_map(coil).collect();
-        let head = AcquisitionHead {
+        let head = AcquisitionHeader {
             version: 1,
             flags: flag::bit(flag::NOISE),
             number_of_samples: range.len() as u16,
@@ -106,7 +108,7 @@ fn channel_mask(coils: usize) -> [u64; 16] {
     mask
 }
 
-/// The acquisitions of a scan, all with these flags.
+/// Returns the acquisitions of a scan, all with the flags `purpose`.
 fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> + '_ {
     let (samples, shots) = (scan.samples(), scan.samples_per_shot.len());
     let mut start = 0;
@@ -119,16 +121,16 @@ fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> 
         let data: Vec<f32> = (0..scan.coils).flat_map(coil).collect();
         let dwell = if count > 1 { scan.times[range.start + 1] - scan.times[range.start] } else { 0.0 };
         let mut flags = purpose;
-        for (here, bits) in [
+        for (applies, bits) in [
             (shot == 0, [flag::FIRST_IN_SLICE, flag::FIRST_IN_REPETITION]),
             (shot + 1 == shots, [flag::LAST_IN_SLICE, flag::LAST_IN_REPETITION]),
         ] {
-            if here {
+            if applies {
                 flags |= bits.iter().fold(0, |f, &b| f | flag::bit(b));
             }
         }
         let (p, i) = (&scan.placement, &scan.index);
-        let head = AcquisitionHead {
+        let head = AcquisitionHeader {
             version: 1,
             flags,
             measurement_uid: p.measurement_uid,
@@ -147,7 +149,7 @@ fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> 
             phase_dir: p.phase_dir,
             slice_dir: p.slice_dir,
             patient_table_position: p.table_position,
-            idx: Counters {
+            idx: EncodingCounters {
                 kspace_encode_step_1: shot as u16,
                 kspace_encode_step_2: (shot >> 16) as u16,
                 average: i.average,
@@ -164,7 +166,7 @@ fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> 
     })
 }
 
-/// Writes `total` acquisitions, unchecked, and an XML header if there is one.
+/// Writes `total` acquisitions without checks, and the XML header `xml`; `None` means that the file has no header.
 pub(super) fn write_raw(
     files: &mut AtomicFiles,
     path: &Path,

@@ -1,0 +1,60 @@
+//! The XML header.
+
+use super::*;
+
+#[test]
+fn headers() {
+    let good = header([8, 6, 1], TrajectoryKind::GoldenAngle);
+    let xml = good.to_xml();
+    assert_eq!(Header::from_xml(&xml).unwrap(), good);
+    let prefixed = xml.replace("<", "<m:").replace("<m:/", "</m:").replace("<m:?", "<?").replace("xmlns=", "xmlns:m=");
+    assert_eq!(Header::from_xml(&prefixed).unwrap(), good);
+    assert!(
+        Header::from_xml(&xml.replace("goldenangle", "rosette")).unwrap().encodings[0].trajectory == Default::default()
+    );
+    for (from, to, part) in [
+        ("<x>8</x>", "<x>0</x>", "along x is 0"),
+        ("<y>6</y>", "<y>-6</y>", "<y> cannot be \"-6\""),
+        ("<y>6</y>", "<y>70000</y>", "<y> cannot be \"70000\""),
+        ("<z>1</z>", "", "no <z> in <matrixSize>"),
+        ("<z>2.5</z>", "<z>NaN</z>", "field of view"),
+        ("</ismrmrdHeader>", "", "malformed"),
+        ("ismrmrdHeader", "html", "is a <html>"),
+        ("<trajectory>goldenangle</trajectory>", "", "no <trajectory>"),
+        ("encoding>", "noencoding>", "no <encoding>"),
+        ("reconSpace", "space", "no <reconSpace>"),
+    ] {
+        let e = Header::from_xml(&xml.replace(from, to)).unwrap_err();
+        assert!(e.kind() == ErrorKind::BadFile && e.message().contains(part), "{from} -> {to}: {e}");
+    }
+    let bomb = "<!DOCTYPE a [<!ENTITY b \"x\">]><ismrmrdHeader>&b;</ismrmrdHeader>";
+    assert_eq!(Header::from_xml(bomb).unwrap_err().kind(), ErrorKind::BadFile);
+    assert!(Header::from_xml("").is_err());
+}
+
+#[test]
+fn header_texts_in_the_file() {
+    let dir = TempDir::new();
+    let path = dir.path("a.h5");
+    let attempt = |xml: Option<&str>| {
+        write_raw(&path, xml, 1, &mut std::iter::once(acquisition(4, 2, 1))).unwrap();
+        read_dataset(&path, None)
+    };
+    let good = header([8, 8, 1], TrajectoryKind::Spiral).to_xml();
+    for (xml, part) in [(None, "no dataset/xml"), (Some(""), "header is empty"), (Some("<a"), "malformed")] {
+        let e = attempt(xml).unwrap_err();
+        assert!(e.kind() == ErrorKind::BadFile && e.message().contains(part), "{e}");
+    }
+    // The ISMRMRD library reads no other type of text.
+    attempt(Some(&good)).unwrap();
+    let kind = hdf5::File::open(&path).unwrap().dataset("dataset/xml").unwrap().dtype().unwrap();
+    assert_eq!(kind.to_descriptor().unwrap(), TypeDescriptor::VarLenAscii);
+    drop(kind);
+    // Text of fixed length, which some other programs write.
+    attempt(None).unwrap_err();
+    let file = hdf5::File::open_rw(&path).unwrap();
+    let text = hdf5::types::FixedAscii::<4096>::from_ascii(&good).unwrap();
+    file.new_dataset::<hdf5::types::FixedAscii<4096>>().create("dataset/xml").unwrap().write_scalar(&text).unwrap();
+    file.close().unwrap();
+    assert_eq!(read_dataset(&path, None).unwrap().header, Header::from_xml(&good).unwrap());
+}
