@@ -38,9 +38,9 @@ pub struct InputArgs {
     #[arg(long, value_name = "FILE", help = trajectory_help(), help_heading = "Input")]
     pub trajectory: Option<PathBuf>,
 
-    /// Number of voxels of the image along each axis, in place of the file's reconstructed matrix. The field of view stays
-    /// the same. `encoded` selects the encoded matrix. With --trajectory this option is required: it is the matrix of
-    /// that trajectory
+    /// Number of voxels of the image along each axis, in place of the file's reconstructed matrix. The field of view
+    /// stays the same. `encoded` selects the encoded matrix. With --trajectory this option is required: it is the
+    /// matrix of that trajectory
     #[arg(long, value_name = "NX,NY[,NZ]", help_heading = "Input")]
     pub matrix: Option<MatrixChoice>,
 
@@ -72,8 +72,8 @@ pub struct InputArgs {
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", help = whiten_help(), help_heading = "Coils")]
     pub whiten: WhiteningChoice,
 
-    /// Compress the coils, after whitening, to this number of virtual coils, or to as many as hold this percentage of the
-    /// energy, such as 99%
+    /// Compress the coils, after whitening, to this number of virtual coils, or to as many as hold this percentage of
+    /// the energy, such as 99%
     #[arg(long, value_name = "N|P%", value_parser = parse_compression, help_heading = "Coils")]
     pub compress: Option<CompressionTarget>,
 }
@@ -184,8 +184,8 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value_t = MethodKind::Auto, help_heading = "Computation")]
     pub method: MethodKind,
 
-    /// Relative l2 error of the transforms, compared with exact sums, in (0, 1) [default: 1e-5, or the smallest error of
-    /// the window]
+    /// Relative l2 error of the transforms, compared with exact sums, in (0, 1) [default: 1e-5, or the smallest error
+    /// of the window]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Computation")]
     pub tolerance: Option<f64>,
 

@@ -6,8 +6,8 @@ use recon::bail;
 use recon::error::try_vec;
 use recon::{Complex, Result};
 
-/// Returns the calibration data of a scan: of those of its slice, the one that shares most of its other counters. `None`
-/// if the slice has no calibration data.
+/// Returns the calibration data of a scan: of those of its slice, the one that shares most of its other counters.
+/// `None` if the slice has no calibration data.
 pub fn find<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
     let agreement = |other: &Scan| {
         let (a, b) = (&other.index, &scan.index);
@@ -20,7 +20,7 @@ pub fn find<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
         ]
     };
     let candidates = calibration.iter().filter(|other| other.index.slice == scan.index.slice);
-    // `max_by_key` returns the last of equal elements, and the first one is wanted.
+    // `max_by_key` returns the last of equal elements. In reverse order this is the first one.
     candidates.rev().max_by_key(|other| agreement(other))
 }
 

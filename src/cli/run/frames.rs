@@ -69,8 +69,8 @@ impl Frames {
         Ok(())
     }
 
-    /// Checks that no frame lacks lines or partitions. If an axis is constant along each shot, as in Cartesian scans and
-    /// stacks, each frame needs all of its values.
+    /// Checks that no frame lacks lines or partitions. If an axis is constant along each shot, as in Cartesian scans
+    /// and stacks, each frame needs all of its values.
     fn check_lines(&self, scan: &Scan) -> Result<()> {
         for (axis, k) in scan.coordinates.iter().enumerate() {
             let shots: Vec<&[f32]> = split_into_shots(scan, k).collect();

@@ -14,8 +14,8 @@ pub struct ScanImages {
 }
 
 impl ScanImages {
-    /// Reads the images. Each has the number of channels that `channels` returns, on the encoded or on the reconstructed
-    /// matrix.
+    /// Reads the images. Each has the number of channels that `channels` returns, on the encoded or on the
+    /// reconstructed matrix.
     pub fn read(path: &Path, session: &Session, channels: impl Fn(&Scan) -> usize) -> Result<ScanImages> {
         let Session { scans, resizes, .. } = session;
         let files = read_images(path)?;
