@@ -17,7 +17,7 @@ use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 
-/// Reconstruct MR images from k-space samples on any trajectory
+/// Reconstructs MR images from k-space samples on any trajectory
 ///
 /// Coordinates of k-space are in cycles per voxel, [-0.5, 0.5) on each axis.
 ///

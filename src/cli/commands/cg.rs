@@ -22,7 +22,7 @@ use recon::{CgOptions, CgReport, Complex, Normal, PlanInfo, Prior, Real, Result,
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Reconstruct images by regularised least squares with conjugate gradients
+/// Reconstructs images by regularised least squares with conjugate gradients
 ///
 /// Solves (E^H W E + lambda R^H R) x = E^H W d. Coil maps combine several coils: the maps of --maps, or else a Walsh
 /// estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682). The estimate is scaled so that the image has the magnitude
@@ -56,7 +56,7 @@ pub struct CgArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    solver: LeastSquares,
+    solver: RegularisedLeastSquares,
 
     /// Write iterations, residuals and seconds of every image as JSON; `-` writes to the standard output
     #[arg(long, value_name = "FILE")]
@@ -71,7 +71,7 @@ pub struct CgArgs {
 
 /// The reconstruction by least squares.
 #[derive(clap::Args)]
-struct LeastSquares {
+struct RegularisedLeastSquares {
     /// Maximum number of iterations
     #[arg(long, value_name = "N", default_value_t = defaults::ITERATIONS, help_heading = "Reconstruction")]
     iterations: usize,
@@ -127,7 +127,8 @@ struct LeastSquares {
     #[command(flatten)]
     density: DensityArgs,
 
-    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Coil maps, [encoded matrix, coils]"), help_heading = "Coils", conflicts_with = "no_maps")]
+    #[arg(help = FileUse::ReadImages.help("Coil maps, [encoded matrix, coils]"))]
+    #[arg(long, value_name = "FILE", help_heading = "Coils", conflicts_with = "no_maps")]
     maps: Option<PathBuf>,
 
     /// Solve for each coil separately, then combine the images
@@ -219,7 +220,7 @@ struct SolverState<T: Real> {
     previous_image: Option<(usize, Vec<Complex<T>>)>,
 }
 
-impl LeastSquares {
+impl RegularisedLeastSquares {
     fn is_weighted(&self) -> bool {
         self.weighted || (defaults::WEIGHTED && !self.unweighted)
     }
@@ -270,7 +271,7 @@ impl LeastSquares {
     }
 }
 
-impl Reconstruction for LeastSquares {
+impl Reconstruction for RegularisedLeastSquares {
     const TITLE: &'static str = "conjugate gradients";
     const REUSES_PLAN: bool = false;
     type Plan<T: Real> = ReusablePlan<T>;
@@ -326,8 +327,8 @@ impl Reconstruction for LeastSquares {
         if self.save_q.is_some() && trajectories > 1 {
             bail!(
                 InvalidArgument,
-                "--save-q writes one Q, but the scans have {trajectories} different trajectories or maps of off-resonance \
-                 and decay: select some by --slice and --repetition"
+                "--save-q writes one Q, but the scans have {trajectories} different trajectories or maps of \
+                 off-resonance and decay: select some by --slice and --repetition"
             );
         }
         let read = |path: &PathBuf, channels: &dyn Fn(&Scan) -> usize| ScanImages::read(path, session, channels);

@@ -33,7 +33,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Example: magnitudes, at the best scale, within the object, and a picture of all three:\n  \
     recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png")]
 pub struct CompareArgs {
-    #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"], help = FileUse::ReadImages.help("Images, and last the truth"))]
+    #[arg(help = FileUse::ReadImages.help("Images, and last the truth"))]
+    #[arg(required = true, num_args = 2.., value_names = ["IMAGE", "TRUTH"])]
     files: Vec<PathBuf>,
 
     /// Whether the image is first multiplied by the number that makes its error least

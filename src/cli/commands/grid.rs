@@ -11,7 +11,7 @@ use crate::run::session::Session;
 use crate::run::weights::{warn_of_file_weights, Weights};
 use recon::{Complex, Normal, Plan, Real, Result};
 
-/// Reconstruct images by gridding, the adjoint transform of density-compensated data
+/// Reconstructs images by gridding, the adjoint transform of density-compensated data
 ///
 /// Images have the scale of the object. All scans of the file (slices, repetitions, contrasts, ...) are reconstructed
 /// and go to one file; `recon --help` lists which formats accept images of different sizes. Scans with the same
@@ -49,8 +49,8 @@ pub struct GridArgs {
 }
 
 const KSPACE: &str =
-    "Write the gridded k-space of each coil instead of images: on the oversampled grid, with k = 0 in cell \
-                      floor(n/2), not corrected for the gridding window";
+    "Write the gridded k-space of each coil instead of images: on the oversampled grid, with k = 0 in \
+                      cell floor(n/2), not corrected for the gridding window";
 
 /// The gridding reconstruction.
 #[derive(clap::Args)]
@@ -62,7 +62,8 @@ pub struct Gridding {
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
     pub combine: Combination,
 
-    #[arg(long, help = FileUse::WriteComplexImages.help(KSPACE), help_heading = "Reconstruction", conflicts_with = "combine")]
+    #[arg(help = FileUse::WriteComplexImages.help(KSPACE))]
+    #[arg(long, help_heading = "Reconstruction", conflicts_with = "combine")]
     pub kspace: bool,
 
     /// Whether the images are echoes of a field map, which have no warning about gaps between samples.

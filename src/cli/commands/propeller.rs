@@ -14,7 +14,7 @@ use recon::bail;
 use recon::{BladeMotion, Corrected, PropellerOptions, Real, Result};
 use std::path::PathBuf;
 
-/// Reconstruct PROPELLER blades with correction of the motion between them
+/// Reconstructs PROPELLER blades with correction of the motion between them
 ///
 /// Every blade measures the centre of k-space. Phase, rotation (up to 45 degrees) and translation of a blade are found
 /// from its central data (Pipe 1999, Magn. Reson. Med. 42:963). Blades that disagree with the others, for instance
@@ -70,7 +70,8 @@ struct MotionCorrection {
     #[arg(long, help_heading = "Motion")]
     no_weighting: bool,
 
-    #[arg(long, value_name = "FILE", help = FileUse::WriteDataset.help("Also write the corrected scan with its weights, for recon cg"))]
+    #[arg(help = FileUse::WriteDataset.help("Also write the corrected scan with its weights, for recon cg"))]
+    #[arg(long, value_name = "FILE")]
     corrected: Option<PathBuf>,
 
     /// Combination of coil images

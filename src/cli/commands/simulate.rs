@@ -118,10 +118,12 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "HZ", allow_negative_numbers = true, help_heading = "Off-resonance")]
     off_resonance: Option<f64>,
 
-    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Decay rates R2* in 1/s: a map of this matrix"), help_heading = "Off-resonance")]
+    #[arg(help = FileUse::ReadImages.help("Decay rates R2* in 1/s: a map of this matrix"))]
+    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
     decay_map: Option<PathBuf>,
 
-    #[arg(long, value_name = "FILE", help = FileUse::WriteComplexImages.help(WRITTEN_MAP), help_heading = "Off-resonance")]
+    #[arg(help = FileUse::WriteComplexImages.help(WRITTEN_MAP))]
+    #[arg(long, value_name = "FILE", help_heading = "Off-resonance")]
     write_field_map: Option<PathBuf>,
 
     #[command(flatten)]
@@ -137,15 +139,15 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     truth: Option<PathBuf>,
 
-    #[arg(long, value_name = "FILE", help = FileUse::WriteComplexImages.help("Write coil maps, divided by the root of their sum of squares: [voxels, coils]"))]
+    #[arg(help = FileUse::WriteComplexImages.help("Write coil maps, [voxels, coils], of unit root sum of squares"))]
+    #[arg(long, value_name = "FILE")]
     maps: Option<PathBuf>,
 
     #[arg(short, long, value_name = "FILE", help = output_help())]
     output: PathBuf,
 }
 
-const WRITTEN_MAP: &str =
-    "Write the field map of the scan, that of --off-resonance or --field-map, on its matrix, for \
+const WRITTEN_MAP: &str = "Write the field map of the scan (of --off-resonance or --field-map) on its matrix, for \
                            --field-map of a reconstruction";
 
 fn output_help() -> String {

@@ -86,8 +86,8 @@ choices!(
         PipeMenon,
         /// Reciprocal of the sample density (Jackson et al. 1991): for any trajectory, in one step; 5 to 15 % error
         Jackson,
-        /// |k|^(d-1), with 0 to 3 % error: for even spokes through the centre, even (Archimedean) spirals, and stacks of
-        /// either along an axis. An error for other trajectories
+        /// |k|^(d-1), with 0 to 3 % error: for even spokes through the centre, even (Archimedean) spirals, and stacks
+        /// of either along an axis. An error for other trajectories
         Ramp
     }
 );

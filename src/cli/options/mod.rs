@@ -88,16 +88,16 @@ fn input_help() -> String {
 
 fn trajectory_help() -> String {
     format!(
-        "Trajectory of BART ({}; [3, samples, shots], real, in units of 1/FOV) for k-space of BART. Numbers of samples and \
-         shots must be those of k-space, in this order. If the two numbers are equal, the order cannot be checked",
+        "Trajectory of BART ({}; [3, samples, shots], real, in units of 1/FOV) for k-space of BART. Numbers of samples \
+         and shots must be those of k-space, in this order. If the two numbers are equal, the order cannot be checked",
         Format::Bart.extensions()
     )
 }
 
 fn whiten_help() -> String {
     format!(
-        "Noise that whitens the coils. auto: noise acquisitions of the input file, if it has any; none: no whitening; a \
-         file: noise acquisitions ({}) or noise samples, [1, samples, shots, coils], ({})",
+        "Noise that whitens the coils. auto: noise acquisitions of the input file, if it has any; none: no whitening; \
+         a file: noise acquisitions ({}) or noise samples, [1, samples, shots, coils], ({})",
         FileUse::ReadDataset.extensions(),
         Format::Bart.extensions()
     )
@@ -173,7 +173,8 @@ impl InputArgs {
 /// The option for the image that a reconstruction writes.
 #[derive(Args)]
 pub struct OutputArgs {
-    #[arg(short, long, value_name = "FILE", help = FileUse::WriteImages.help("Image to write; its ending selects the file format"))]
+    #[arg(help = FileUse::WriteImages.help("Image to write; its ending selects the file format"))]
+    #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
 

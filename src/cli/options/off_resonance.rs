@@ -43,8 +43,8 @@ impl TimeArgs {
 }
 
 const FIELD_MAP: &str =
-    "Map of off-resonance in Hz on the encoded matrix, which corrects blurring and distortion. One map \
-                         for all scans, one per slice or one per scan";
+    "Map of off-resonance in Hz on the encoded matrix, which corrects blurring and distortion. One \
+                         map for all scans, one per slice or one per scan";
 
 /// Options for maps of off-resonance and decay.
 #[derive(Args, Default)]

@@ -50,8 +50,8 @@ pub fn to_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
         if !is_equal && !(calibration_voxel > 0.0 && scan_voxel > 0.0) {
             bail!(
                 InvalidArgument,
-                "the calibration data are on a different matrix, and the header has no field of view: correct the header, \
-                 or {REMEDY}"
+                "the calibration data are on a different matrix, and the header has no field of view: correct the \
+                 header, or {REMEDY}"
             );
         }
         // Without rounding for equal spaces.

@@ -87,8 +87,8 @@ impl Frames {
                 if values < total {
                     bail!(
                         InvalidArgument,
-                        "k{} is constant along each shot (a Cartesian scan or a stack), and the {} shots of frame {frame} \
-                         have {values} of its {total} values: a frame needs all of them, so give more shots to \
+                        "k{} is constant along each shot (a Cartesian scan or a stack), and the {} shots of frame \
+                         {frame} have {values} of its {total} values: a frame needs all of them, so give more shots to \
                          --frame-shots, or leave it out",
                         ['x', 'y', 'z'][axis],
                         self.shots

@@ -63,7 +63,8 @@ fn common_resize(resizes: &[MatrixResize], dims: [usize; 3]) -> Result<MatrixRes
         if dims != resize.encoded() && dims != resize.requested() || resizes[0] != *resize {
             bail!(
                 SizeMismatch,
-                "images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed one {:?}{}",
+                "images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed one \
+                 {:?}{}",
                 resize.encoded(),
                 resize.requested(),
                 order_hint(dims, resize.requested())
