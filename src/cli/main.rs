@@ -17,16 +17,16 @@ use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
 
-/// Reconstruct MR images from k-space samples on any trajectory
+/// Reconstructs MR images from k-space samples on any trajectory
 ///
 /// Coordinates of k-space are in cycles per voxel, [-0.5, 0.5) on each axis.
 ///
 /// Pictures show x to the right and y upwards, as the Shepp-Logan phantom is usually drawn. If the file contains the
-/// orientation in the patient, pictures follow the radiological convention: front (or head) on top, the patient's left on
-/// the right.
+/// orientation in the patient, pictures follow the radiological convention: front (or head) on top, the patient's left
+/// on the right.
 ///
-/// After an error the exit status is not zero, one line on the standard error stream gives the cause, and no output file
-/// is left behind.
+/// After an error the exit status is not zero, one line on the standard error stream gives the cause, and no output
+/// file is left behind.
 #[derive(Parser)]
 #[command(name = "recon", version, propagate_version = true, max_term_width = 110, subcommand_required = true)]
 #[command(arg_required_else_help = true, after_long_help = formats::help())]
@@ -34,8 +34,8 @@ struct Program {
     #[command(subcommand)]
     command: Command,
 
-    /// Print more: -v prints the plans and one line per image, -vv everything (the environment variable RUST_LOG overrides
-    /// this)
+    /// Print more: -v prints the plans and one line per image, -vv everything (the environment variable RUST_LOG
+    /// overrides this)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 
@@ -61,12 +61,13 @@ enum Command {
     Reader(reader::ReaderArgs),
 }
 
-/// Smallest size of arrays that come from the system, in bytes. Smaller arrays come from the heap, which keeps its pages.
+/// Smallest size of arrays that come from the system, in bytes. Smaller arrays come from the heap, which keeps its
+/// pages.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MMAP_THRESHOLD: i32 = 32 << 20;
 
-/// Makes the heap keep freed pages. The arrays of one slice have the same size as those of the next, and new pages would
-/// take 6 % of the time of a small image. The library must not do this in a host's process.
+/// Makes the heap keep freed pages. The arrays of one slice have the same size as those of the next, and new pages
+/// would take 6 % of the time of a small image. The library must not do this in a host's process.
 fn keep_freed_pages() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: no other thread runs yet. A refusal leaves the thresholds as they are.

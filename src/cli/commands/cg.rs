@@ -22,23 +22,23 @@ use recon::{CgOptions, CgReport, Complex, Normal, PlanInfo, Prior, Real, Result,
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-/// Reconstruct images by regularised least squares with conjugate gradients
+/// Reconstructs images by regularised least squares with conjugate gradients
 ///
 /// Solves (E^H W E + lambda R^H R) x = E^H W d. Coil maps combine several coils: the maps of --maps, or else a Walsh
-/// estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682). The estimate is scaled so that the image has the magnitude of
-/// the root of the sum of squares. With --no-maps each coil is solved separately, and --combine combines the images.
+/// estimate (Walsh et al. 2000, Magn. Reson. Med. 43:682). The estimate is scaled so that the image has the magnitude
+/// of the root of the sum of squares. With --no-maps each coil is solved separately, and --combine combines the images.
 ///
 /// Maps are estimated from the calibration acquisitions of the file (embedded, separate, or of another encoding), which
-/// `recon info` lists. Without them maps come from the centre of the scan's own k-space. All repetitions and phases of a
-/// slice that share their trajectory have one set of maps.
+/// `recon info` lists. Without them maps come from the centre of the scan's own k-space. All repetitions and phases of
+/// a slice that share their trajectory have one set of maps.
 ///
-/// If samples of the centre are missing, as in an undersampled Cartesian scan without calibration lines, the program stops
-/// with an error. Spokes that are too far apart narrow the centre, with a warning. If samples are about 1/FOV apart, maps
-/// are 0 in the corners of the field of view, where aliases lie; a warning reports wider gaps.
+/// If samples of the centre are missing, as in an undersampled Cartesian scan without calibration lines, the program
+/// stops with an error. Spokes that are too far apart narrow the centre, with a warning. If samples are about 1/FOV
+/// apart, maps are 0 in the corners of the field of view, where aliases lie; a warning reports wider gaps.
 ///
-/// The estimate is wrong if the object is larger than the field of view, because one map per coil cannot describe folded
-/// voxels. It is arbitrary in regions that contain only noise. If --calibration is too small, maps miss variations of the
-/// sensitivities; if it is too large, they contain noise. Give --maps or --no-maps in these cases.
+/// The estimate is wrong if the object is larger than the field of view, because one map per coil cannot describe
+/// folded voxels. It is arbitrary in regions that contain only noise. If --calibration is too small, maps miss
+/// variations of the sensitivities; if it is too large, they contain noise. Give --maps or --no-maps in these cases.
 ///
 /// W is 1 (--unweighted), or the density weights (--weighted). Weights reduce the number of iterations, but slightly
 /// amplify noise.
@@ -56,7 +56,7 @@ pub struct CgArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    solver: LeastSquares,
+    solver: RegularisedLeastSquares,
 
     /// Write iterations, residuals and seconds of every image as JSON; `-` writes to the standard output
     #[arg(long, value_name = "FILE")]
@@ -71,7 +71,7 @@ pub struct CgArgs {
 
 /// The reconstruction by least squares.
 #[derive(clap::Args)]
-struct LeastSquares {
+struct RegularisedLeastSquares {
     /// Maximum number of iterations
     #[arg(long, value_name = "N", default_value_t = defaults::ITERATIONS, help_heading = "Reconstruction")]
     iterations: usize,
@@ -127,15 +127,16 @@ struct LeastSquares {
     #[command(flatten)]
     density: DensityArgs,
 
-    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Coil maps, [encoded matrix, coils]"), help_heading = "Coils", conflicts_with = "no_maps")]
+    #[arg(help = FileUse::ReadImages.help("Coil maps, [encoded matrix, coils]"))]
+    #[arg(long, value_name = "FILE", help_heading = "Coils", conflicts_with = "no_maps")]
     maps: Option<PathBuf>,
 
     /// Solve for each coil separately, then combine the images
     #[arg(long, help_heading = "Coils")]
     no_maps: bool,
 
-    /// Width of the centre of k-space from which maps are estimated, in samples of a Cartesian scan [default: 24, and in
-    /// a plane up to 48 if k-space is sampled without gaps to that width]
+    /// Width of the centre of k-space from which maps are estimated, in samples of a Cartesian scan [default: 24, and
+    /// in a plane up to 48 if k-space is sampled without gaps to that width]
     #[arg(long, value_name = "N", help_heading = "Coils")]
     calibration: Option<usize>,
 
@@ -219,7 +220,7 @@ struct SolverState<T: Real> {
     previous_image: Option<(usize, Vec<Complex<T>>)>,
 }
 
-impl LeastSquares {
+impl RegularisedLeastSquares {
     fn is_weighted(&self) -> bool {
         self.weighted || (defaults::WEIGHTED && !self.unweighted)
     }
@@ -270,7 +271,7 @@ impl LeastSquares {
     }
 }
 
-impl Reconstruction for LeastSquares {
+impl Reconstruction for RegularisedLeastSquares {
     const TITLE: &'static str = "conjugate gradients";
     const REUSES_PLAN: bool = false;
     type Plan<T: Real> = ReusablePlan<T>;
@@ -315,7 +316,7 @@ impl Reconstruction for LeastSquares {
         self.image_count(scan) * self.iterations
     }
 
-    /// A plan holds coil maps, and estimated maps differ between slices.
+    /// Returns whether two scans have the same coil maps, which a plan holds. Estimated maps differ between slices.
     fn shares_plan(&self, a: &Scan, b: &Scan) -> bool {
         let key = |scan: &Scan| (scan.index.encoding, scan.index.slice, scan.index.contrast, scan.index.set);
         !self.estimates_maps(a) || key(a) == key(b)
@@ -326,8 +327,8 @@ impl Reconstruction for LeastSquares {
         if self.save_q.is_some() && trajectories > 1 {
             bail!(
                 InvalidArgument,
-                "--save-q writes one Q, but the scans have {trajectories} different trajectories or maps of off-resonance \
-                 and decay: select some by --slice and --repetition"
+                "--save-q writes one Q, but the scans have {trajectories} different trajectories or maps of \
+                 off-resonance and decay: select some by --slice and --repetition"
             );
         }
         let read = |path: &PathBuf, channels: &dyn Fn(&Scan) -> usize| ScanImages::read(path, session, channels);
@@ -403,7 +404,7 @@ impl Reconstruction for LeastSquares {
             tolerance: self.residual,
             lambda: self.lambda,
             lambda_unit: self.lambda_unit.into(),
-            noise_level: self.noise_level(frame.scan).map_err(|e| e.within(scan_name(frame.scan)))?,
+            noise_level: self.noise_level(frame.scan)?,
             prior: match (self.prior, &reference) {
                 (PriorKind::Anatomical, Some(reference)) => Prior::Anatomical { reference, edge: self.edge },
                 (PriorKind::Anatomical, None) => bail!(InvalidArgument, "--prior anatomical needs --reference"),

@@ -9,7 +9,7 @@ use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::{Normal, Real, Result};
 
-/// Reconstruct 2D radial data, at any angles, by filtered backprojection
+/// Reconstructs 2D radial data, at any angles, by filtered backprojection
 ///
 /// Each spoke is multiplied by the ramp |k| and a window, transformed to positions along its line, and added to every
 /// voxel by linear interpolation (Schiwietz et al. 2006). Spokes must pass the centre of k-space, with evenly spaced

@@ -11,7 +11,7 @@ use crate::run::weights::Weights;
 use recon::{Normal, Real, Result};
 use std::path::PathBuf;
 
-/// Compute the adjoint transform E^H d, without density weights and without a scale factor
+/// Computes the adjoint transform E^H d, without density weights and without a scale factor
 ///
 /// F^H d of Stone et al. 2008: x(r) = sum over samples of d(k) exp(+i 2 pi k.r), for each coil. Several coils then
 /// become one image: by default the root of their sum of squares, a magnitude. --combine none writes the complex
@@ -44,7 +44,8 @@ struct Adjoint {
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
     combine: Combination,
 
-    #[arg(long, value_name = "FILE", help = FileUse::ReadImages.help("Coil maps, [encoded matrix, coils], that combine the coils"), help_heading = "Reconstruction", conflicts_with = "combine")]
+    #[arg(help = FileUse::ReadImages.help("Coil maps, [encoded matrix, coils], that combine the coils"))]
+    #[arg(long, value_name = "FILE", help_heading = "Reconstruction", conflicts_with = "combine")]
     maps: Option<PathBuf>,
 }
 

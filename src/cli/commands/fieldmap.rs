@@ -18,20 +18,20 @@ use recon::{estimate_field_map, Complex, Echoes, FieldMapOptions, FieldMapReport
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Estimate field maps, in Hz, from images of two or more echoes
+/// Estimates field maps, in Hz, from images of two or more echoes
 ///
 /// The map comes from the phase that grows from echo to echo, for three or more echoes by a weighted fit. If the phase
 /// wraps, it is unwrapped along neighbouring voxels, with a warning. Each connected piece of the object may be off by a
 /// multiple of 1 / spacing of the echoes, which does not change any phase. The multiple with the median nearest 0 Hz is
-/// taken. The map is smoothed with weights, which fills voxels without signal. Its sign is that of the model: the signal
-/// at time t is multiplied by exp(-i 2 pi f t).
+/// taken. The map is smoothed with weights, which fills voxels without signal. Its sign is that of the model: the
+/// signal at time t is multiplied by exp(-i 2 pi f t).
 ///
 /// The input is raw data of several echoes in one file (contrasts of ISMRMRD; the header contains the echo times). They
 /// are gridded on the encoded matrix, on which the commands that correct off-resonance need the map.
 ///
-/// The input can also be complex images: a file for each echo, in the order of --echo-times; or one file of ISMRMRD images
-/// of several contrasts; or one file of BART with echoes in dimension 5. Channels of images (dimension 3 of BART) are
-/// coils, which need not be combined. Each slice and repetition has its own map.
+/// The input can also be complex images: a file for each echo, in the order of --echo-times, or one file of all echoes.
+/// That file has ISMRMRD images of several contrasts, or is a file of BART with echoes in dimension 5. Channels of
+/// images (dimension 3 of BART) are coils, which need not be combined. Each slice and repetition has its own map.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example: from raw data of two echoes, and from two images, 4.92 and 7.38 ms after excitation:\n  \
@@ -42,7 +42,8 @@ pub struct FieldMapArgs {
     #[arg(value_name = "FILE", required = true, help = inputs_help())]
     inputs: Vec<PathBuf>,
 
-    #[arg(short, long, value_name = "FILE", help = FileUse::WriteSignedImages.help("Map to write; its ending selects the file format"))]
+    #[arg(help = FileUse::WriteSignedImages.help("Map to write; its ending selects the file format"))]
+    #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
     /// Echo times in seconds; required for images, and for raw data whose header has no echo times
@@ -57,8 +58,8 @@ pub struct FieldMapArgs {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Weight of differences between neighbouring voxels, relative to the weight of a voxel with median signal; 0: voxels
-    /// with signal keep the measured value
+    /// Weight of differences between neighbouring voxels, relative to the weight of a voxel with median signal; 0:
+    /// voxels with signal keep the measured value
     #[arg(long, value_name = "X", default_value_t = defaults::FIELD_MAP_SMOOTHING, allow_negative_numbers = true)]
     smoothing: f64,
 

@@ -11,12 +11,12 @@ use crate::run::session::Session;
 use crate::run::weights::{warn_of_file_weights, Weights};
 use recon::{Complex, Normal, Plan, Real, Result};
 
-/// Reconstruct images by gridding, the adjoint transform of density-compensated data
+/// Reconstructs images by gridding, the adjoint transform of density-compensated data
 ///
-/// Images have the scale of the object. All scans of the file (slices, repetitions, contrasts, ...) are reconstructed and
-/// go to one file; `recon --help` lists which formats accept images of different sizes. Scans with the same trajectory
-/// share one plan. Several coils become one image by the root of the sum of squares (--combine). The image of a single
-/// coil stays complex.
+/// Images have the scale of the object. All scans of the file (slices, repetitions, contrasts, ...) are reconstructed
+/// and go to one file; `recon --help` lists which formats accept images of different sizes. Scans with the same
+/// trajectory share one plan. Several coils become one image by the root of the sum of squares (--combine). The image
+/// of a single coil stays complex.
 ///
 /// Images are computed on the encoded matrix of the file, then brought to its reconstructed matrix. If the voxel sizes
 /// differ, images are interpolated by Fourier transform. Then they are cut, or surrounded by zeros, about the voxel
@@ -25,9 +25,9 @@ use recon::{Complex, Normal, Plan, Real, Result};
 /// Density weights come from the file (last trajectory dimension), or else from --density. Fully sampled Cartesian data
 /// have equal weights, and the image is their inverse discrete Fourier transform.
 ///
-/// --frame-shots and --frame-step make several images of one series of shots (real time). All frames use one plan, which
-/// gets the trajectory of each frame. If the file has no weights, they are computed for each frame. --density ramp takes
-/// less time than the default.
+/// --frame-shots and --frame-step make several images of one series of shots (real time). All frames use one plan,
+/// which gets the trajectory of each frame. If the file has no weights, they are computed for each frame. --density
+/// ramp takes less time than the default.
 #[derive(clap::Args)]
 #[command(after_help = "Example: every second spoke of a radial scan, as a picture:\n  \
     recon grid scan.h5 --every 2 -o image.png")]
@@ -49,8 +49,8 @@ pub struct GridArgs {
 }
 
 const KSPACE: &str =
-    "Write the gridded k-space of each coil instead of images: on the oversampled grid, with k = 0 in cell \
-                      floor(n/2), not corrected for the gridding window";
+    "Write the gridded k-space of each coil instead of images: on the oversampled grid, with k = 0 in \
+                      cell floor(n/2), not corrected for the gridding window";
 
 /// The gridding reconstruction.
 #[derive(clap::Args)]
@@ -62,7 +62,8 @@ pub struct Gridding {
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Reconstruction")]
     pub combine: Combination,
 
-    #[arg(long, help = FileUse::WriteComplexImages.help(KSPACE), help_heading = "Reconstruction", conflicts_with = "combine")]
+    #[arg(help = FileUse::WriteComplexImages.help(KSPACE))]
+    #[arg(long, help_heading = "Reconstruction", conflicts_with = "combine")]
     pub kspace: bool,
 
     /// Whether the images are echoes of a field map, which have no warning about gaps between samples.

@@ -5,12 +5,12 @@ use recon::backend::cuda::{compile::precompile, usual_kernels};
 use recon::Result;
 use std::path::PathBuf;
 
-/// Compile the GPU kernels into a folder
+/// Compiles the GPU kernels into a folder
 ///
-/// Plans compile the kernels that they need with NVRTC and store them in the user's cache folder. This command fills such a
-/// folder in advance, for any architecture and without a GPU. Copy the folder to other machines, which then do not need
-/// NVRTC, and set the environment variable RECON_CACHE_DIR to its path there. Kernels for unusual sizes are still compiled
-/// on first use.
+/// Plans compile the kernels that they need with NVRTC and store them in the user's cache folder. This command fills
+/// such a folder in advance, for any architecture and without a GPU. Copy the folder to other machines, which then do
+/// not need NVRTC, and set the environment variable RECON_CACHE_DIR to its path there. Kernels for unusual sizes are
+/// still compiled on first use.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon precompile --arch sm_90 --dir kernels")]
 pub struct PrecompileArgs {

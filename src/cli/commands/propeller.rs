@@ -14,16 +14,16 @@ use recon::bail;
 use recon::{BladeMotion, Corrected, PropellerOptions, Real, Result};
 use std::path::PathBuf;
 
-/// Reconstruct PROPELLER blades with correction of the motion between them
+/// Reconstructs PROPELLER blades with correction of the motion between them
 ///
-/// Every blade measures the centre of k-space. Phase, rotation (up to 45 degrees) and translation of a blade are found from
-/// its central data (Pipe 1999, Magn. Reson. Med. 42:963). Blades that disagree with the others, for instance after
-/// through-plane motion, have smaller weights. The corrected data are gridded as by recon grid, with weights of Pipe and
-/// Menon. Weights in the file are not used.
+/// Every blade measures the centre of k-space. Phase, rotation (up to 45 degrees) and translation of a blade are found
+/// from its central data (Pipe 1999, Magn. Reson. Med. 42:963). Blades that disagree with the others, for instance
+/// after through-plane motion, have smaller weights. The corrected data are gridded as by recon grid, with weights of
+/// Pipe and Menon. Weights in the file are not used.
 ///
-/// Blades are recognised from the trajectory: parallel, evenly spaced lines in the order of acquisition. They are 2D, and
-/// voxels must be square. Off-resonance is not corrected, since a map would move with the object. Scans, files, coils and
-/// matrices are as for recon grid.
+/// Blades are recognised from the trajectory: parallel, evenly spaced lines in the order of acquisition. They are 2D,
+/// and voxels must be square. Off-resonance is not corrected, since a map would move with the object. Scans, files,
+/// coils and matrices are as for recon grid.
 #[derive(clap::Args)]
 #[command(after_help = "Example: the image, and the motion of each blade:\n  \
     recon propeller scan.h5 --report motion.json -o image.png\n\
@@ -70,7 +70,8 @@ struct MotionCorrection {
     #[arg(long, help_heading = "Motion")]
     no_weighting: bool,
 
-    #[arg(long, value_name = "FILE", help = FileUse::WriteDataset.help("Also write the corrected scan with its weights, for recon cg"))]
+    #[arg(help = FileUse::WriteDataset.help("Also write the corrected scan with its weights, for recon cg"))]
+    #[arg(long, value_name = "FILE")]
     corrected: Option<PathBuf>,
 
     /// Combination of coil images
@@ -137,8 +138,7 @@ impl Reconstruction for MotionCorrection {
         let options = &frame.session.options;
         let sampling = frame.sampling::<T>()?;
         let geometry = sampling.geometry();
-        let corrected = Corrected::new(&geometry, options, &propeller, &frame.data::<T>()?)
-            .map_err(|e| e.within(scan_name(frame.scan)))?;
+        let corrected = Corrected::new(&geometry, options, &propeller, &frame.data::<T>()?)?;
         let mut coils = zeros(geometry.voxel_count() * frame.scan.coils)?;
         corrected.grid(&geometry, options, &mut coils)?;
         let maximum = |of: fn(&BladeMotion) -> f64| corrected.motion.iter().map(of).fold(0.0, f64::max);

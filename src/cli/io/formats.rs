@@ -1,4 +1,5 @@
-//! The table of file formats. Recognition by extension, checks of file names, error messages and help texts come from it.
+//! The table of file formats. Recognition by extension, checks of file names, error messages and help texts come from
+//! it.
 
 use recon::error::{bail, Result};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Readers and writers of the file formats that [`formats`] lists.
 //!
 //! Arrays have the layout of the library: x fastest, k-space `[samples, coils]`, coordinates in cycles per voxel in
-//! [-0.5, 0.5). Writers write to [`AtomicFiles`]: an error, a panic or a killed process never leaves part of a file under
-//! its name.
+//! [-0.5, 0.5). Writers write to [`AtomicFiles`]: an error, a panic or a killed process never leaves part of a file
+//! under its name.
 
 mod bytes;
 pub mod cfl;
@@ -34,8 +34,10 @@ use std::path::Path;
 /// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
 ///
 /// # Errors
-/// `InvalidArgument` for another extension or no images; `SizeMismatch` if images of different sizes share a file other
-/// than ISMRMRD; `NotFinite` if a voxel is not finite; `IO` if the file cannot be written.
+/// - `InvalidArgument` for a different extension or no images.
+/// - `SizeMismatch` if images of different sizes share a file other than ISMRMRD.
+/// - `NotFinite` if a voxel is not finite.
+/// - `IO` if the file cannot be written.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     let format = FileUse::WriteImages.format(path)?;
     let Some(first) = images.first() else {

@@ -86,8 +86,8 @@ choices!(
         PipeMenon,
         /// Reciprocal of the sample density (Jackson et al. 1991): for any trajectory, in one step; 5 to 15 % error
         Jackson,
-        /// |k|^(d-1), with 0 to 3 % error: for even spokes through the centre, even (Archimedean) spirals, and stacks of
-        /// either along an axis. An error for other trajectories
+        /// |k|^(d-1), with 0 to 3 % error: for even spokes through the centre, even (Archimedean) spirals, and stacks
+        /// of either along an axis. An error for other trajectories
         Ramp
     }
 );
@@ -109,7 +109,8 @@ choices!(
 choices!(
     /// A correction of the phase of blades.
     BladePhaseKind for BladePhase {
-        /// Remove the phase of a smooth image of each blade and coil. This includes the phase of the object and the coils
+        /// Remove the phase of a smooth image of each blade and coil. This includes the phase of the object and the
+        /// coils
         Smooth,
         /// Remove one phase per blade, the same in all coils
         Constant,
@@ -142,8 +143,8 @@ choices!(
 choices!(
     /// A unit of --lambda.
     LambdaUnitKind for LambdaUnit {
-        /// The mean of the diagonal of E^H W E over the voxels that the coils see. With coil maps of unit norm this is the
-        /// sum of the weights of the samples. One value of lambda suits scans of any length
+        /// The mean of the diagonal of E^H W E over the voxels that the coils see. With coil maps of unit norm this is
+        /// the sum of the weights of the samples. One value of lambda suits scans of any length
         Relative,
         /// 1: the equation uses lambda unchanged
         Absolute,

@@ -38,9 +38,9 @@ pub struct InputArgs {
     #[arg(long, value_name = "FILE", help = trajectory_help(), help_heading = "Input")]
     pub trajectory: Option<PathBuf>,
 
-    /// Number of voxels of the image along each axis, in place of the file's reconstructed matrix. The field of view stays
-    /// the same. `encoded` selects the encoded matrix. With --trajectory this option is required: it is the matrix of
-    /// that trajectory
+    /// Number of voxels of the image along each axis, in place of the file's reconstructed matrix. The field of view
+    /// stays the same. `encoded` selects the encoded matrix. With --trajectory this option is required: it is the
+    /// matrix of that trajectory
     #[arg(long, value_name = "NX,NY[,NZ]", help_heading = "Input")]
     pub matrix: Option<MatrixChoice>,
 
@@ -72,8 +72,8 @@ pub struct InputArgs {
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", help = whiten_help(), help_heading = "Coils")]
     pub whiten: WhiteningChoice,
 
-    /// Compress the coils, after whitening, to this number of virtual coils, or to as many as hold this percentage of the
-    /// energy, such as 99%
+    /// Compress the coils, after whitening, to this number of virtual coils, or to as many as hold this percentage of
+    /// the energy, such as 99%
     #[arg(long, value_name = "N|P%", value_parser = parse_compression, help_heading = "Coils")]
     pub compress: Option<CompressionTarget>,
 }
@@ -88,16 +88,16 @@ fn input_help() -> String {
 
 fn trajectory_help() -> String {
     format!(
-        "Trajectory of BART ({}; [3, samples, shots], real, in units of 1/FOV) for k-space of BART. Numbers of samples and \
-         shots must be those of k-space, in this order. If the two numbers are equal, the order cannot be checked",
+        "Trajectory of BART ({}; [3, samples, shots], real, in units of 1/FOV) for k-space of BART. Numbers of samples \
+         and shots must be those of k-space, in this order. If the two numbers are equal, the order cannot be checked",
         Format::Bart.extensions()
     )
 }
 
 fn whiten_help() -> String {
     format!(
-        "Noise that whitens the coils. auto: noise acquisitions of the input file, if it has any; none: no whitening; a \
-         file: noise acquisitions ({}) or noise samples, [1, samples, shots, coils], ({})",
+        "Noise that whitens the coils. auto: noise acquisitions of the input file, if it has any; none: no whitening; \
+         a file: noise acquisitions ({}) or noise samples, [1, samples, shots, coils], ({})",
         FileUse::ReadDataset.extensions(),
         Format::Bart.extensions()
     )
@@ -173,7 +173,8 @@ impl InputArgs {
 /// The option for the image that a reconstruction writes.
 #[derive(Args)]
 pub struct OutputArgs {
-    #[arg(short, long, value_name = "FILE", help = FileUse::WriteImages.help("Image to write; its ending selects the file format"))]
+    #[arg(help = FileUse::WriteImages.help("Image to write; its ending selects the file format"))]
+    #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
 
@@ -184,8 +185,8 @@ pub struct PlanArgs {
     #[arg(long, value_enum, default_value_t = MethodKind::Auto, help_heading = "Computation")]
     pub method: MethodKind,
 
-    /// Relative l2 error of the transforms, compared with exact sums, in (0, 1) [default: 1e-5, or the smallest error of
-    /// the window]
+    /// Relative l2 error of the transforms, compared with exact sums, in (0, 1) [default: 1e-5, or the smallest error
+    /// of the window]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Computation")]
     pub tolerance: Option<f64>,
 

@@ -13,8 +13,8 @@ pub struct TimeArgs {
     #[arg(long, value_name = "US", allow_negative_numbers = true, help_heading = "Off-resonance")]
     pub dwell: Option<f64>,
 
-    /// Time from the moment that the image shows (excitation or echo) to the first sample of each shot, in milliseconds;
-    /// negative if that moment is later [default: 0]
+    /// Time from the moment that the image shows (excitation or echo) to the first sample of each shot, in
+    /// milliseconds; negative if that moment is later [default: 0]
     #[arg(long, value_name = "MS", allow_negative_numbers = true, help_heading = "Off-resonance")]
     pub readout_start: Option<f64>,
 }
@@ -43,8 +43,8 @@ impl TimeArgs {
 }
 
 const FIELD_MAP: &str =
-    "Map of off-resonance in Hz on the encoded matrix, which corrects blurring and distortion. One map \
-                         for all scans, one per slice or one per scan";
+    "Map of off-resonance in Hz on the encoded matrix, which corrects blurring and distortion. One \
+                         map for all scans, one per slice or one per scan";
 
 /// Options for maps of off-resonance and decay.
 #[derive(Args, Default)]

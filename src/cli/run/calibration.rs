@@ -6,8 +6,8 @@ use recon::bail;
 use recon::error::try_vec;
 use recon::{Complex, Result};
 
-/// Returns the calibration data of a scan: of those of its slice, the one that shares most of its other counters. `None`
-/// if the slice has no calibration data.
+/// Returns the calibration data of a scan: of those of its slice, the one that shares most of its other counters.
+/// `None` if the slice has no calibration data.
 pub fn find<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
     let agreement = |other: &Scan| {
         let (a, b) = (&other.index, &scan.index);
@@ -20,7 +20,7 @@ pub fn find<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
         ]
     };
     let candidates = calibration.iter().filter(|other| other.index.slice == scan.index.slice);
-    // `max_by_key` returns the last of equal elements, and the first one is wanted.
+    // `max_by_key` returns the last of equal elements. In reverse order this is the first one.
     candidates.rev().max_by_key(|other| agreement(other))
 }
 
@@ -50,8 +50,8 @@ pub fn to_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
         if !is_equal && !(calibration_voxel > 0.0 && scan_voxel > 0.0) {
             bail!(
                 InvalidArgument,
-                "the calibration data are on a different matrix, and the header has no field of view: correct the header, \
-                 or {REMEDY}"
+                "the calibration data are on a different matrix, and the header has no field of view: correct the \
+                 header, or {REMEDY}"
             );
         }
         // Without rounding for equal spaces.

@@ -64,7 +64,8 @@ pub fn missing_share(scan: &Scan) -> Result<Option<f64>> {
 }
 
 /// Returns the weights with which the adjoint is the inverse discrete Fourier transform. `None` unless the samples are
-/// exactly the points of a box of the encoded matrix' grid. A point that was measured n times has the weight 1/n each time.
+/// exactly the points of a box of the encoded matrix' grid. A point that was measured n times has the weight 1/n each
+/// time.
 pub fn complete_grid_weights(scan: &Scan) -> Option<Vec<f64>> {
     let dims = &scan.encoded_matrix[..scan.ndim];
     let voxels = dims.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;

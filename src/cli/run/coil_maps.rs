@@ -87,9 +87,9 @@ fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
     Ok(virtual_maps)
 }
 
-/// Estimates the coil maps of scans of one trajectory and slice: from the calibration data of the slice, or else from the
-/// mean of the scans. `width` is the width of the centre of k-space in samples of a Cartesian scan; 0 selects the library's
-/// default.
+/// Estimates the coil maps of scans of one trajectory and slice: from the calibration data of the slice, or else from
+/// the mean of the scans. `width` is the width of the centre of k-space in samples of a Cartesian scan; 0 selects the
+/// library's default.
 pub fn estimate<T: Real>(
     session: &Session,
     group: &[usize],

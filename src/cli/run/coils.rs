@@ -108,8 +108,8 @@ fn whitening(noise: &[Noise], coils: usize, dwell: f32, bandwidth: Option<f64>) 
     covariance.whitening()
 }
 
-/// Compresses the coils of scans. Scans of one encoding and slice have the same virtual coils, so that their images can be
-/// compared and share coil maps.
+/// Compresses the coils of scans. Scans of one encoding and slice have the same virtual coils, so that their images can
+/// be compared and share coil maps.
 fn compress(scans: &mut [Scan], target: CompressionTarget) -> Result<()> {
     let mut groups = BTreeMap::<_, Vec<&mut Scan>>::new();
     for scan in scans {

@@ -69,8 +69,8 @@ impl Frames {
         Ok(())
     }
 
-    /// Checks that no frame lacks lines or partitions. If an axis is constant along each shot, as in Cartesian scans and
-    /// stacks, each frame needs all of its values.
+    /// Checks that no frame lacks lines or partitions. If an axis is constant along each shot, as in Cartesian scans
+    /// and stacks, each frame needs all of its values.
     fn check_lines(&self, scan: &Scan) -> Result<()> {
         for (axis, k) in scan.coordinates.iter().enumerate() {
             let shots: Vec<&[f32]> = split_into_shots(scan, k).collect();
@@ -87,8 +87,8 @@ impl Frames {
                 if values < total {
                     bail!(
                         InvalidArgument,
-                        "k{} is constant along each shot (a Cartesian scan or a stack), and the {} shots of frame {frame} \
-                         have {values} of its {total} values: a frame needs all of them, so give more shots to \
+                        "k{} is constant along each shot (a Cartesian scan or a stack), and the {} shots of frame \
+                         {frame} have {values} of its {total} values: a frame needs all of them, so give more shots to \
                          --frame-shots, or leave it out",
                         ['x', 'y', 'z'][axis],
                         self.shots

@@ -13,9 +13,9 @@ const TOLERATED_GAPS: f64 = 0.2;
 
 /// Warns, once for all scans, of gaps between samples that cause aliases in gridded images.
 ///
-/// For a Cartesian scan it counts the points of the grid that were not measured. For other trajectories it counts the gaps
-/// in the centre of k-space. Radial scans whose spokes are far apart only at the edge of k-space have few of these gaps:
-/// their images have streaks, but no aliases.
+/// For a Cartesian scan it counts the points of the grid that were not measured. For other trajectories it counts the
+/// gaps in the centre of k-space. Radial scans whose spokes are far apart only at the edge of k-space have few of these
+/// gaps: their images have streaks, but no aliases.
 pub fn warn_of_gaps(session: &Session) -> Result<()> {
     const REMEDY: &str = "gridding cannot undo this; recon cg can, with coil maps from calibration lines or --maps";
     let mut previous: Option<&[Vec<f32>]> = None;

@@ -32,7 +32,8 @@ pub fn read(args: &InputArgs) -> Result<Dataset> {
     }
 }
 
-/// Selects scans and shots of a dataset, whitens and compresses them. Leaves the calibration data as they were measured.
+/// Selects scans and shots of a dataset, whitens and compresses them. Leaves the calibration data as they were
+/// measured.
 pub fn prepare(args: &InputArgs, mut dataset: Dataset) -> Result<Dataset> {
     let file = args.input.display();
     if dataset.scans.is_empty() {

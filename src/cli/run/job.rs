@@ -6,7 +6,7 @@ use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
 use crate::run::output::{check_sizes, Outputs};
 use crate::run::plan::ReusablePlan;
-use crate::run::post_processing::PostProcessing;
+use crate::run::post_processing;
 use crate::run::precision::cast;
 use crate::run::sampling::Sampling;
 use crate::run::session::Session;
@@ -20,7 +20,7 @@ use std::time::Instant;
 pub trait Reconstruction {
     /// Name of the reconstruction beside the progress bar.
     const TITLE: &'static str;
-    /// Whether a plan is reused for the scans of the next plan group. If not, it is freed before `begin_group`.
+    /// Whether the next group of scans may reuse the plan of a group. If not, the plan is freed before `begin_group`.
     const REUSES_PLAN: bool = true;
     /// Plan of a group of scans.
     type Plan<T: Real>;
@@ -124,7 +124,7 @@ impl ScanFrame<'_> {
 
     /// Returns the finished image of coil images [encoded matrix, coils].
     pub fn finish<T: Real>(&self, images: Vec<Complex<T>>, combination: Combination) -> Result<Image> {
-        PostProcessing { scan: self.scan, resize: self.session.resizes[self.number], combination }.apply(images)
+        post_processing::finish(self.scan, &self.session.resizes[self.number], combination, images)
     }
 
     /// Returns the seconds since the start of the computation.
@@ -159,7 +159,7 @@ pub fn reconstruct<T: Real, R: Reconstruction>(reconstruction: &R, session: &Ses
     let mut state = reconstruction.begin::<T>(session)?;
     let steps = |scan: &Scan| session.frame_count(scan) * reconstruction.steps(scan);
     let progress = ProgressIndicator::new(session.scans.iter().map(steps).sum(), R::TITLE);
-    let mut results: Vec<Vec<FrameResult>> = session.scans.iter().map(|_| Vec::new()).collect();
+    let mut results: Vec<(usize, FrameResult)> = Vec::new();
     let mut plan: Option<R::Plan<T>> = None;
     let mut done = 0;
     for group in session.groups(|a, b| reconstruction.shares_plan(a, b)) {
@@ -173,33 +173,31 @@ pub fn reconstruct<T: Real, R: Reconstruction>(reconstruction: &R, session: &Ses
                 Some(plan) if session.frames.is_none() && number != group[0] => plan,
                 previous => reconstruction.plan(&frame, previous, &mut state)?,
             };
-            let result = reconstruction.image(&frame, &current, &mut state)?;
+            let result = reconstruction.image(&frame, &current, &mut state).map_err(|e| e.within(scan_name(&scan)))?;
             if result.report.is_none() {
                 let (name, samples) = (scan_name(&scan), scan.samples());
                 log::info!("{name}: {samples} samples of {} coils, {:.3} s", scan.coils, frame.seconds());
             }
-            results[number].push(result);
+            results.push((number, result));
             plan = Some(current);
             done += reconstruction.steps(&scan);
             progress.set(done);
         }
     }
-    let mut reconstructed = Reconstructed { images: Vec::new(), reports: Vec::new(), plan, state };
-    for FrameResult { image, report } in results.into_iter().flatten() {
-        reconstructed.images.push(image);
-        reconstructed.reports.extend(report);
-    }
-    Ok(reconstructed)
+    // Scans are computed plan by plan. The sort is stable and keeps the order of frames.
+    results.sort_by_key(|(number, _)| *number);
+    let (images, reports): (_, Vec<_>) = results.into_iter().map(|(_, result)| (result.image, result.report)).unzip();
+    Ok(Reconstructed { images, reports: reports.into_iter().flatten().collect(), plan, state })
 }
 
 /// A run: its input, its reconstruction and its outputs.
 pub struct Job<'a, R> {
-    pub input: &'a InputArgs,
+    input: &'a InputArgs,
     /// `None` if the reconstruction does not support off-resonance.
-    pub off_resonance: Option<&'a OffResonanceArgs>,
-    pub reconstruction: &'a R,
-    pub plan: &'a PlanArgs,
-    pub outputs: Outputs<'a>,
+    off_resonance: Option<&'a OffResonanceArgs>,
+    reconstruction: &'a R,
+    plan: &'a PlanArgs,
+    outputs: Outputs<'a>,
 }
 
 impl<'a, R: Reconstruction> Job<'a, R> {
@@ -214,16 +212,17 @@ impl<'a, R: Reconstruction> Job<'a, R> {
         }
     }
 
-    /// Adds the options for off-resonance.
+    /// Sets the options for off-resonance.
     pub fn with_off_resonance(self, args: &'a OffResonanceArgs) -> Self {
         Job { off_resonance: Some(args), ..self }
     }
 
-    /// Adds a report; `None` if none is written.
+    /// Sets the file of the report; `None` if no report is written.
     pub fn with_report(mut self, path: Option<&'a Path>) -> Self {
         self.outputs.report = path;
         self
     }
+
     /// Checks the options, reads the input file, reconstructs its scans and writes the outputs.
     pub fn run(&self) -> Result<()> {
         self.check()?;

@@ -164,8 +164,8 @@ impl MapVolume {
         if self.dims != resize.requested() || !resize.keeps_voxels() {
             bail!(
                 SizeMismatch,
-                "a map of {:?} voxels, but the encoded matrix of the scan is {:?} and the reconstructed one {:?}: give a \
-                 map on the encoded matrix, or on the reconstructed one if its voxels have the same size{}",
+                "a map of {:?} voxels, but the encoded matrix of the scan is {:?} and the reconstructed one {:?}: give \
+                 a map on the encoded matrix, or on the reconstructed one if its voxels have the same size{}",
                 self.dims,
                 resize.encoded(),
                 resize.requested(),

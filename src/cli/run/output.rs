@@ -48,7 +48,7 @@ pub fn image_files(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Checks, before the computation, that a command can write its outputs: each can be created, no two are the same file
-/// (even with different names), and none is an input.
+/// (even with different names), and no output is an input.
 pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
     let identify = |path: &PathBuf| atomic_file::identity(path).map(|id| (path.clone(), id));
     let inputs: Vec<_> =

@@ -15,8 +15,8 @@ pub struct ReusablePlan<T: Real> {
 
 impl<T: Real> ReusablePlan<T> {
     /// Returns a plan with these weights. The previous plan gets the new trajectory if image size and coils are equal.
-    /// Otherwise a new plan is created, and also under a memory limit, which would count both trajectories. Results have
-    /// the same bits.
+    /// Otherwise a new plan is created, and also under a memory limit, which would count both trajectories. Results
+    /// have the same bits.
     pub fn new(
         previous: Option<Self>,
         geometry: &Geometry<'_, T>,

@@ -45,8 +45,8 @@ impl MatrixResize {
         let (from, to) = (extent(encoded_fov, encoded), extent(recon_fov, reconstructed));
         let resize = recon::Resize::new(encoded, &from, &requested, &to).map_err(|e| {
             e.within(
-                "from the encoded to the reconstructed matrix (correct the header, or keep the encoded matrix by --matrix \
-                 encoded)",
+                "from the encoded to the reconstructed matrix (correct the header, or keep the encoded matrix by \
+                 --matrix encoded)",
             )
         })?;
         for axis in (0..scan.ndim).filter(|_| matrix.is_none()) {

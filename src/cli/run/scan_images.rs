@@ -14,8 +14,8 @@ pub struct ScanImages {
 }
 
 impl ScanImages {
-    /// Reads the images. Each has the number of channels that `channels` returns, on the encoded or on the reconstructed
-    /// matrix.
+    /// Reads the images. Each has the number of channels that `channels` returns, on the encoded or on the
+    /// reconstructed matrix.
     pub fn read(path: &Path, session: &Session, channels: impl Fn(&Scan) -> usize) -> Result<ScanImages> {
         let Session { scans, resizes, .. } = session;
         let files = read_images(path)?;
@@ -63,7 +63,8 @@ fn common_resize(resizes: &[MatrixResize], dims: [usize; 3]) -> Result<MatrixRes
         if dims != resize.encoded() && dims != resize.requested() || resizes[0] != *resize {
             bail!(
                 SizeMismatch,
-                "images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed one {:?}{}",
+                "images of {dims:?} voxels, but the encoded matrix of the scans is {:?} and the reconstructed one \
+                 {:?}{}",
                 resize.encoded(),
                 resize.requested(),
                 order_hint(dims, resize.requested())

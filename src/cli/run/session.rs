@@ -59,8 +59,8 @@ impl Session {
         Sampling::with_maps(scan, self.basis, number, &self.off_resonance)
     }
 
-    /// Returns whether scans `a` and `b` have the same trajectory, weights, matrix, coils and field maps. With frames no
-    /// two scans do: each frame has its own trajectory.
+    /// Returns whether scans `a` and `b` have the same trajectory, weights, matrix, coils and field maps. With frames
+    /// no two scans do: each frame has its own trajectory.
     pub fn is_same_trajectory(&self, a: usize, b: usize) -> bool {
         let (first, second) = (&self.scans[a], &self.scans[b]);
         self.frames.is_none()

@@ -62,7 +62,7 @@ impl<T: Real> Weights<T> {
         }
     }
 
-    /// Returns the weights that a plan is created with; `None` if there are none, or none yet.
+    /// Returns the weights that a plan is created with; `None` for `Computed` and `Default`.
     pub fn known(&self) -> Option<&[T]> {
         match self {
             Weights::Volumes(w) | Weights::Relative(w) => Some(w),
