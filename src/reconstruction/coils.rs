@@ -12,6 +12,7 @@
 
 use super::coverage::{Coverage, STRICT_REACH};
 use crate::base::defaults;
+use crate::base::dense::dominant_eigenvector;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::{check_finite, check_len};
 use crate::base::interrupt;
@@ -251,7 +252,7 @@ pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Re
     for i in 0..voxels {
         add_outer(&mut total, coils, |c| images[c * voxels + i]);
     }
-    let virtual_coil = dominant(&total, coils)?;
+    let virtual_coil = dominant_eigenvector(&total, coils, what)?;
     let maps = virtual_coil.iter().flat_map(|&v| std::iter::repeat_n(v, voxels));
     let mut maps = try_collect(checked_product(&[coils, voxels], "the coil maps")?, "the coil maps", maps)?;
     let mut combined = try_vec(voxels, Complex::default(), "the coil maps")?;
@@ -351,33 +352,9 @@ fn add_outer(matrix: &mut [Complex<f64>], coils: usize, v: impl Fn(usize) -> Com
     for a in 0..coils {
         let va = v(a);
         for b in 0..coils {
-            matrix[a * coils + b] += va * v(b).conj();
+            matrix[b * coils + a] += va * v(b).conj();
         }
     }
-}
-
-/// The unit eigenvector of the largest eigenvalue, by power iteration from the column of the strongest coil.
-fn dominant(matrix: &[Complex<f64>], coils: usize) -> Result<Vec<Complex<f64>>> {
-    let strongest = (0..coils).max_by(|&a, &b| matrix[a * coils + a].re.total_cmp(&matrix[b * coils + b].re));
-    let what = "the covariance of coils";
-    let mut v = try_collect(coils, what, (0..coils).map(|a| matrix[a * coils + strongest.unwrap_or(0)]))?;
-    let mut next = try_vec(coils, Complex::default(), what)?;
-    for _ in 0..20 {
-        let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-        if norm == 0.0 {
-            // No signal: any unit vector will do.
-            v.fill(Complex::new(1.0 / (coils as f64).sqrt(), 0.0));
-            return Ok(v);
-        }
-        v.iter_mut().for_each(|z| *z /= norm);
-        for (a, next) in next.iter_mut().enumerate() {
-            *next = (0..coils).map(|b| matrix[a * coils + b] * v[b]).sum();
-        }
-        std::mem::swap(&mut v, &mut next);
-    }
-    let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-    v.iter_mut().for_each(|z| *z /= norm);
-    Ok(v)
 }
 
 /// Linear interpolation of maps [low, coils] to [dims, coils], both grids covering the same field of view.

@@ -5,7 +5,8 @@
 //! first. Data should be whitened before, so that components are weighed by signal and not by a coil's gain.
 
 use super::coil_matrix::{frame_len, CoilMatrix, Covariance};
-use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
+use crate::base::dense::HermitianEigen;
+use crate::base::error::{bail, checked_product, try_collect, Result};
 use crate::base::geometry::check_finite;
 use crate::base::real::Real;
 use crate::base::results::check_results;
@@ -14,8 +15,6 @@ use num_complex::Complex;
 
 /// Virtual coils with less of the energy lose signal that is seen.
 const LEAST_ENERGY: f64 = 0.95;
-/// Rounds of rotations: four to eight are enough for any matrix.
-const SWEEPS: usize = 30;
 
 /// How many virtual coils are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,7 +87,8 @@ impl CoilEnergy {
             _ => {}
         }
         check_results("energy of coils", &self.covariance.entries)?;
-        let Eigen { values, vectors } = Eigen::of(&self.covariance)?;
+        let HermitianEigen { values, vectors } =
+            HermitianEigen::new(&self.covariance.entries, coils, "the covariance of coils")?;
         let total: f64 = values.iter().sum();
         if !(total > 0.0) {
             bail!(
@@ -127,86 +127,4 @@ impl CoilEnergy {
         }
         Ok(made)
     }
-}
-
-/// Eigenvalues in units of the matrix's largest entry, the largest first, and unit eigenvectors, one after the other.
-struct Eigen {
-    values: Vec<f64>,
-    vectors: Vec<Complex<f64>>,
-}
-
-impl Eigen {
-    /// By Jacobi's rotations (Golub and Van Loan, Matrix Computations, 8.5). Each eigenvector is turned so that its
-    /// largest entry is real and positive: bits do not depend on the order of rotations alone.
-    fn of(matrix: &Covariance) -> Result<Eigen> {
-        let (n, what) = (matrix.coils, "the covariance of coils");
-        let at = |a: usize, b: usize| b * n + a;
-        // In units of the largest entry, so that squares neither overflow nor vanish. Its division cannot overflow.
-        let largest = matrix.entries.iter().fold(0.0, |most: f64, z| most.max(z.re.abs()).max(z.im.abs()));
-        let unit = if largest > 0.0 { largest } else { 1.0 };
-        let mut m = try_collect(n * n, what, matrix.entries.iter().map(|z| z / unit))?;
-        let mut v = try_vec(n * n, Complex::default(), what)?;
-        (0..n).for_each(|i| v[at(i, i)] = Complex::new(1.0, 0.0));
-        let norm: f64 = m.iter().map(|z| z.norm_sqr()).sum();
-        for _ in 0..SWEEPS {
-            let off: f64 = (0..n).flat_map(|b| (0..b).map(move |a| (a, b))).map(|(a, b)| m[at(a, b)].norm_sqr()).sum();
-            if off <= 1e-32 * norm {
-                break;
-            }
-            for q in 1..n {
-                for p in 0..q {
-                    rotate(&mut m, &mut v, n, p, q);
-                }
-            }
-        }
-        let mut order = try_collect(n, what, 0..n)?;
-        order.sort_by(|&a, &b| m[at(b, b)].re.total_cmp(&m[at(a, a)].re));
-        let values = try_collect(n, what, order.iter().map(|&i| m[at(i, i)].re))?;
-        let mut vectors = try_vec(n * n, Complex::default(), what)?;
-        for (&i, to) in order.iter().zip(vectors.chunks_exact_mut(n)) {
-            let vector = &v[i * n..][..n];
-            let mut largest = vector[0];
-            for &z in vector {
-                if z.norm_sqr() > largest.norm_sqr() {
-                    largest = z;
-                }
-            }
-            let turn = largest.conj() / largest.norm();
-            to.iter_mut().zip(vector).for_each(|(to, z)| *to = z * turn);
-        }
-        Ok(Eigen { values, vectors })
-    }
-}
-
-/// Makes the entries (p, q) and (q, p) of a Hermitian matrix 0 by a rotation, which is also applied to the columns of
-/// `v`.
-fn rotate(m: &mut [Complex<f64>], v: &mut [Complex<f64>], n: usize, p: usize, q: usize) {
-    let at = |a: usize, b: usize| b * n + a;
-    let beside = m[at(p, q)];
-    let size = beside.norm();
-    if size == 0.0 {
-        return;
-    }
-    let phase = beside / size;
-    let theta = (m[at(q, q)].re - m[at(p, p)].re) / (2.0 * size);
-    let t = theta.signum() / (theta.abs() + theta.hypot(1.0));
-    let c = 1.0 / t.hypot(1.0);
-    let s = t * c;
-    // Columns p and q become c p - s conj(phase) q and s phase p + c q.
-    let columns = |x: &mut [Complex<f64>]| {
-        for i in 0..n {
-            let (xp, xq) = (x[at(i, p)], x[at(i, q)]);
-            x[at(i, p)] = xp * c - xq * phase.conj() * s;
-            x[at(i, q)] = xp * phase * s + xq * c;
-        }
-    };
-    columns(m);
-    columns(v);
-    for i in 0..n {
-        let (xp, xq) = (m[at(p, i)], m[at(q, i)]);
-        m[at(p, i)] = xp * c - xq * phase * s;
-        m[at(q, i)] = xp * phase.conj() * s + xq * c;
-    }
-    (m[at(p, q)], m[at(q, p)]) = Default::default();
-    (m[at(p, p)].im, m[at(q, q)].im) = (0.0, 0.0);
 }

@@ -5,7 +5,8 @@
 //! 2001, appendix A).
 
 use super::coil_matrix::{CoilMatrix, Covariance};
-use crate::base::error::{bail, checked_product, try_vec, Result};
+use crate::base::dense::inverse_cholesky;
+use crate::base::error::{bail, checked_product, Result};
 use crate::base::geometry::{check_finite, check_len};
 use crate::base::real::Real;
 use crate::base::results::check_results;
@@ -13,7 +14,7 @@ use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
 /// What of a coil's noise has to be its own: less is rounding of single precision.
-const LEAST_OWN: f64 = 1e-6;
+const LEAST_INDEPENDENT: f64 = 1e-6;
 /// How far entries may be from those of a Hermitian matrix, of the root of the product of their variances.
 const HERMITIAN: f64 = 1e-4;
 
@@ -173,37 +174,18 @@ impl NoiseCovariance {
     /// `InvalidArgument` for a covariance that is singular, with the coil; `OutOfHostMemory`.
     pub fn whitening(&self) -> Result<CoilMatrix> {
         let n = self.coils;
-        let at = |a: usize, b: usize| b * n + a;
-        let mut factor = try_vec(n * n, Complex::default(), "the whitening matrix")?;
-        for b in 0..n {
-            for a in b..n {
-                let known: Complex<f64> = (0..b).map(|c| factor[at(a, c)] * factor[at(b, c)].conj()).sum();
-                let rest = self.entries[at(a, b)] - known;
-                if a > b {
-                    factor[at(a, b)] = rest / factor[at(b, b)].re;
-                    continue;
+        let inverse = match inverse_cholesky(&self.entries, n, LEAST_INDEPENDENT, "the whitening matrix")? {
+            Ok(inverse) => inverse,
+            Err(b) => bail!(
+                InvalidArgument,
+                "the noise covariance of {n} coils is singular: coil {b} {}: leave this coil out, or measure more noise",
+                if self.entries[b * n + b].re > 0.0 {
+                    "has only noise that the coils before it also have"
+                } else {
+                    "has no noise"
                 }
-                let variance = self.entries[at(b, b)].re;
-                if !(rest.re > LEAST_OWN * variance) {
-                    bail!(
-                        InvalidArgument,
-                        "the noise covariance of {n} coils is singular: coil {b} {}: leave it out, or measure more \
-                         noise",
-                        if variance > 0.0 { "has no noise but that of the coils before it" } else { "has no noise" }
-                    );
-                }
-                factor[at(b, b)] = Complex::new(rest.re.sqrt(), 0.0);
-            }
-        }
-        // Column by column, by forward substitution.
-        let mut inverse = try_vec(n * n, Complex::default(), "the whitening matrix")?;
-        for b in 0..n {
-            inverse[at(b, b)] = Complex::new(1.0 / factor[at(b, b)].re, 0.0);
-            for a in b + 1..n {
-                let known: Complex<f64> = (b..a).map(|c| factor[at(a, c)] * inverse[at(c, b)]).sum();
-                inverse[at(a, b)] = -known / factor[at(a, a)].re;
-            }
-        }
+            ),
+        };
         CoilMatrix::new(n, n, inverse)
     }
 }

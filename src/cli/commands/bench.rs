@@ -7,7 +7,7 @@ use crate::run::output::say;
 use crate::run::resize::zeros;
 use clap::ValueEnum;
 use recon::bail;
-use recon::phantom::{CoilModel, Phantom};
+use recon::phantom::{uniform, CoilModel, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{CgOptions, Complex, Geometry, Method, Options, Plan, PlanInfo, Real, Result, Trajectory};
 use std::time::Instant;
@@ -128,8 +128,8 @@ impl<T: Real> Setup<T> {
         };
         let mut k: Vec<Vec<T>> = (0..dims.len()).map(|axis| trajectory.axis_as(axis)).collect();
         if case == Case::Exact {
-            let mut random = Random(1);
-            let kept = random.choose(trajectory.samples(), 4096);
+            let mut random = uniform(1);
+            let kept = choose(&mut random, trajectory.samples(), 4096);
             k = k.iter().map(|k| kept.iter().map(|&m| k[m]).collect()).collect();
         }
         let (coils, iterations) = match case {
@@ -153,35 +153,24 @@ impl<T: Real> Setup<T> {
     }
 }
 
-/// Random numbers that are the same on every machine (Steele, Lea and Flood 2014).
-struct Random(u64);
+/// Returns random complex numbers, from the uniform numbers of `random`.
+fn random_complexes<T: Real>(random: &mut impl FnMut() -> f64, count: usize) -> Result<Vec<Complex<T>>> {
+    let mut out = zeros(count)?;
+    let mut part = || T::of(0.5 - random());
+    out.iter_mut().for_each(|z| *z = Complex::new(part(), part()));
+    Ok(out)
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+/// Returns `count` different random indices below `n`, in ascending order; all indices if there are no more.
+fn choose(random: &mut impl FnMut() -> f64, n: usize, count: usize) -> Vec<usize> {
+    if count >= n {
+        return (0..n).collect();
     }
-
-    fn complexes<T: Real>(&mut self, count: usize) -> Result<Vec<Complex<T>>> {
-        let mut out = zeros(count)?;
-        let mut part = || T::of((self.next() >> 11) as f64 / (1u64 << 53) as f64 - 0.5);
-        out.iter_mut().for_each(|z| *z = Complex::new(part(), part()));
-        Ok(out)
+    let mut set = std::collections::BTreeSet::new();
+    while set.len() < count {
+        set.insert((((1.0 - random()) * n as f64) as usize).min(n - 1));
     }
-
-    /// `count` different indices below `n`, in order; all of them when there are no more.
-    fn choose(&mut self, n: usize, count: usize) -> Vec<usize> {
-        if count >= n {
-            return (0..n).collect();
-        }
-        let mut set = std::collections::BTreeSet::new();
-        while set.len() < count {
-            set.insert((self.next() % n as u64) as usize);
-        }
-        set.into_iter().collect()
-    }
+    set.into_iter().collect()
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -255,10 +244,10 @@ fn transforms<T: Real>(
 ) -> Result<Vec<Row>> {
     let (samples, voxels) = (setup.samples(), setup.voxels());
     let adjoint = args.operation == Operation::Adjoint;
-    let mut random = Random(2);
-    let input = random.complexes::<T>(if adjoint { samples } else { voxels })?;
+    let mut random = uniform(2);
+    let input = random_complexes::<T>(&mut random, if adjoint { samples } else { voxels })?;
     let mut output = zeros::<T>(if adjoint { voxels } else { samples })?;
-    let checked = random.choose(output.len(), CHECKED_OUTPUTS);
+    let checked = choose(&mut random, output.len(), CHECKED_OUTPUTS);
     let mut exact: Option<Vec<Complex<f64>>> = None;
     let mut rows = Vec::new();
     for (n, options) in options.iter().enumerate() {
