@@ -1773,7 +1773,7 @@ fn tolerances_out_of_range_are_refused() {
             c.matrix_starts = falling.as_ptr()
         },
         RECON_INVALID_ARGUMENT,
-        &["never fall"],
+        &["not decrease"],
     );
 }
 

@@ -207,8 +207,9 @@ fn without_calibration_lines_the_program_says_what_to_do() {
 #[test]
 fn undersampled_spirals_are_warned_of() {
     let dir = TempDir::new();
-    let narrowed = "coil maps are estimated from the central 8 samples: further out the scan is undersampled";
-    let cleared = "coil maps are 0 in the corners of the field of view: gaps between samples are wider than 1/FOV";
+    let narrowed = "coil maps are estimated from the central 8 samples, because the scan is undersampled further out";
+    let cleared =
+        "coil maps are 0 in the corners of the field of view, because gaps between samples are wider than 1/FOV";
     // 48 / turns / interleaves of 1/FOV; exactly 1/FOV last.
     for (interleaves, turns, warning) in
         [(4, 8.0, Some(narrowed)), (5, 8.0, Some(narrowed)), (8, 5.5, Some(cleared)), (6, 8.0, None)]
