@@ -408,12 +408,12 @@ impl<T: Real> State<T> {
             let square = |(m, d): (&Complex<T>, &Complex<T>)| (wide(*m) - wide(*d)).norm_sqr();
             Ok(model.iter().zip(data).map(square).sum())
         };
-        let floor = discrepancy::Floor {
-            data: distance(data, discrepancy::Floor::LAMBDA)?,
-            noise: distance(&noise, discrepancy::Floor::LAMBDA)?,
+        let floor = discrepancy::MisfitFloor {
+            data: distance(data, discrepancy::MisfitFloor::LAMBDA)?,
+            noise: distance(&noise, discrepancy::MisfitFloor::LAMBDA)?,
             samples: data.len(),
         };
-        let sought = floor.sought(options.noise_level)?;
+        let sought = floor.target(options.noise_level)?;
         let level = options.noise_level;
         let (relative, reached) = discrepancy::lambda(level, |lambda| Ok(distance(data, lambda)? / sought))?;
         floor.warn(level, reached, options.iterations)?;

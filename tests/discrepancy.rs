@@ -108,8 +108,8 @@ fn levels_that_do_not_fit_are_refused() {
     };
     let at = |noise_level: f64| CgOptions { noise_level, ..CgOptions::default() };
     let invalid = ErrorKind::InvalidArgument;
-    fails(&plan, &at(0.4 * scan.level), invalid, &["no image is nearer", "too low"]);
-    fails(&plan, &at(2.5 * scan.level), invalid, &["own noise is", "too high"]);
+    fails(&plan, &at(0.4 * scan.level), invalid, &["closest image", "too low"]);
+    fails(&plan, &at(2.5 * scan.level), invalid, &["noise of the data is", "too high"]);
     fails(&plan, &at(-1.0), invalid, &["noise level is -1"]);
     fails(&plan, &at(f64::NAN), invalid, &["noise level is NaN"]);
     fails(&plan, &CgOptions { lambda: 0.5, ..at(1.0) }, invalid, &["lambda is 0.5", "one of the two"]);

@@ -1,11 +1,12 @@
-//! The lowest layer: options, geometry, errors, precisions, interruption, buffers and files. It contains no algorithms
-//! of reconstruction.
+//! The lowest layer: options, geometry, errors, precisions, interruption, buffers and files, and two numerical tools that
+//! several layers use (`dense`, `random`). It contains no algorithms of reconstruction.
 
 pub mod acquisition;
 pub mod atomic_file;
 pub(crate) mod buffer_pool;
 pub(crate) mod checksum;
 pub mod defaults;
+pub(crate) mod dense;
 pub mod error;
 pub(crate) mod fft_size;
 pub(crate) mod float_mode;
@@ -17,6 +18,7 @@ pub(crate) mod memory;
 pub mod off_resonance;
 pub mod options;
 pub(crate) mod per_process;
+pub(crate) mod random;
 pub mod real;
 pub mod results;
 pub mod rigid_motion;

@@ -653,7 +653,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         // Taken before anything is written, so that an output is never half written for want of memory.
         let mut weighed = factor.map(|_| self.sample_batch()).transpose()?;
         let mut images = self.combined().then(|| self.image_batch()).transpose()?;
-        let mut room = fbp.as_ref().map(|fbp| fbp.room(b)).transpose()?;
+        let mut room = fbp.as_ref().map(|fbp| fbp.buffer(b)).transpose()?;
         let mut to_image = |values: Complexes<B, T>, image: ComplexesMut<B, T>| match (&fbp, &mut room) {
             (Some(fbp), Some(room)) => {
                 fbp.backproject(b, values, room, image);

@@ -10,6 +10,7 @@
 //! b_l are real. With decay, the nodes may also be the pivots of a QR decomposition of the signals by times (Cheng et
 //! al., SIAM J. Sci. Comput. 26:1389, 2005). The b_l are then near 1 or below, and terms do not cancel at any decay.
 
+use crate::base::dense::LeastSquares;
 use crate::base::error::{bail, try_collect, try_vec, Error, ErrorKind, Result};
 use crate::base::off_resonance::{MinMax, OffResonanceRange};
 use crate::base::real::{narrow, wide, Real};
@@ -442,12 +443,12 @@ impl Fit {
                     1.5 * epsilon * (points.len() as f64).sqrt() * largest * range.log_size(range.decay[1]).exp();
             }
         }
-        Ok(Fit { solver: LeastSquares::new(matrix, rows, terms)?, nodes, points })
+        Ok(Fit { solver: LeastSquares::new(matrix, rows, terms, "off-resonance")?, nodes, points })
     }
 
     /// Makes room for [`Fit::at`].
     fn column(&self) -> Result<Vec<f64>> {
-        try_vec(self.solver.rows, 0.0, "off-resonance")
+        try_vec(self.solver.rows(), 0.0, "off-resonance")
     }
 
     /// The b_l at a time from the middle of all.
@@ -593,60 +594,6 @@ impl Range {
             pair.copy_from_slice(&[size * cos, size * sin]);
         }
     }
-}
-
-/// Householder's reduction of a matrix of more rows than columns, for any number of right-hand sides.
-struct LeastSquares {
-    /// By columns: the triangle, and below it the reflections.
-    matrix: Vec<f64>,
-    diagonal: Vec<f64>,
-    rows: usize,
-}
-
-impl LeastSquares {
-    fn new(mut matrix: Vec<f64>, rows: usize, columns: usize) -> Result<Self> {
-        let mut diagonal = try_vec(columns, 0.0, "off-resonance")?;
-        for j in 0..columns {
-            let (before, after) = matrix.split_at_mut((j + 1) * rows);
-            let v = &mut before[j * rows + j..];
-            let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
-            let alpha = if v[0] > 0.0 { -norm } else { norm };
-            diagonal[j] = alpha;
-            v[0] -= alpha;
-            // The reflection becomes 1 - v v^T.
-            let size = (norm * (norm + (v[0] + alpha).abs())).sqrt();
-            if size > 0.0 {
-                v.iter_mut().for_each(|x| *x /= size);
-            }
-            for column in after.chunks_exact_mut(rows) {
-                reflect(v, &mut column[j..]);
-            }
-        }
-        Ok(LeastSquares { matrix, diagonal, rows })
-    }
-
-    /// The solution, in the first elements of its right-hand side.
-    fn solve(&self, right: &mut [f64]) {
-        let columns = self.diagonal.len();
-        let column = |j: usize| &self.matrix[j * self.rows..][..self.rows];
-        for j in 0..columns {
-            reflect(&column(j)[j..], &mut right[j..]);
-        }
-        for j in (0..columns).rev() {
-            // A direction that the equations do not decide is left out.
-            let x =
-                if self.diagonal[j].abs() > 1e-15 * self.diagonal[0].abs() { right[j] / self.diagonal[j] } else { 0.0 };
-            right[j] = x;
-            for (r, a) in right[..j].iter_mut().zip(column(j)) {
-                *r -= a * x;
-            }
-        }
-    }
-}
-
-fn reflect(v: &[f64], x: &mut [f64]) {
-    let dot: f64 = v.iter().zip(&*x).map(|(v, x)| v * x).sum();
-    x.iter_mut().zip(v).for_each(|(x, v)| *x -= dot * v);
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 use super::blades::Blades;
 use super::options::PropellerOptions;
+use crate::base::dense::solve_symmetric;
 use crate::base::error::{try_collect, try_reserve, try_vec, Result};
 use crate::base::geometry::Geometry;
 use crate::base::options::{Device, LambdaUnit, Options};
@@ -519,7 +520,7 @@ impl<'a> Disc<'a> {
                     (matrix[i], right[i]) = ([0.0; 4], 0.0);
                 }
             }
-            let step = solve(matrix, right);
+            let step = solve_symmetric(matrix, right);
             motion.rigid.angle = (angle + step[0].clamp(-0.2, 0.2)).clamp(-WIDEST, WIDEST);
             (0..2).for_each(|a| motion.rigid.translation[a] += step[1 + a].clamp(-furthest, furthest));
             motion.phase += step[3].clamp(-1.0, 1.0);
@@ -562,25 +563,6 @@ fn centre(motions: &mut [Motion]) -> Result<()> {
         motion.phase = (Complex::from_polar(1.0, motion.phase) * phase.conj()).arg();
     }
     Ok(())
-}
-
-/// Solves four symmetric equations by elimination; unknowns of which nothing is known are 0.
-fn solve(mut matrix: [[f64; 4]; 4], mut right: [f64; 4]) -> [f64; 4] {
-    let size: [f64; 4] = std::array::from_fn(|i| matrix[i][i]);
-    for i in 0..4 {
-        if !(matrix[i][i] > 1e-12 * size[i]) {
-            continue;
-        }
-        for j in 0..4 {
-            if j != i {
-                let times = matrix[j][i] / matrix[i][i];
-                let row = matrix[i];
-                matrix[j].iter_mut().zip(row).for_each(|(x, y)| *x -= times * y);
-                right[j] -= times * right[i];
-            }
-        }
-    }
-    std::array::from_fn(|i| if matrix[i][i] > 1e-12 * size[i] { right[i] / matrix[i][i] } else { 0.0 })
 }
 
 /// Rings about k = 0, in which magnitudes are compared without their mean: it falls steeply, and says nothing.

@@ -1,5 +1,5 @@
-//! Conjugate gradients for (E^H W E + lambda R^H R) x = E^H W d (Hestenes and Stiefel 1952; Pruessmann et al., Magn.
-//! Reson. Med. 46:638, 2001, for the normal equations of an MR scan), over the primitives of a backend.
+//! Conjugate gradients for (E^H W E + lambda R^H R) x = E^H W d, using the primitives of a backend (Hestenes and
+//! Stiefel 1952; Pruessmann et al., Magn. Reson. Med. 46:638, 2001, for the normal equations of an MR scan).
 
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span, MAX_PROJECTIONS};
 use crate::base::defaults;
@@ -14,41 +14,44 @@ use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Residuals that memory is allocated for beforehand, at most.
+/// Maximum number of residuals for which memory is allocated in advance.
 const MOST_RESIDUALS: usize = 10_000;
 
-/// Number of residuals, from the first, that later residuals are kept orthogonal to. The first residuals span the
-/// directions of the largest eigenvalues of E^H W E: for spokes these are the centre of k-space, with hundreds of times
-/// the mean. Rounding destroys orthogonality to these directions first (Paige 1980), and conjugate gradients then go
-/// through them again. In single precision 16 iterations on 24 spokes were 1.1 % off exact iterations, and are 0.002 %
-/// off with this.
+/// Number of first residuals to which later residuals are kept orthogonal.
+///
+/// The first residuals span the directions of the largest eigenvalues of E^H W E. For spokes these are the centre of
+/// k-space, with hundreds of times the mean. Rounding destroys orthogonality to these directions first (Paige 1980),
+/// and conjugate gradients then repeat them. In single precision, 16 iterations on 24 spokes differed by 1.1 % from
+/// exact iterations; with this they differ by 0.002 %.
 const FIRST_RESIDUALS: usize = MAX_PROJECTIONS;
 
-/// Number of iterations after which residuals are made orthogonal to the first ones.
+/// Number of iterations in which residuals are made orthogonal to the first ones.
 const ORTHOGONAL_ITERATIONS: usize = 16;
 
-/// Number of vectors of an image's size in a solver, without the solution and the right-hand side: residual, direction,
-/// its product with the operator, and the first residuals.
+/// Number of vectors of an image's size in a solver, in addition to the solution and the right-hand side: residual,
+/// direction, its product with the operator, and the first residuals.
 pub(crate) const VECTORS: usize = 3 + FIRST_RESIDUALS;
 
-/// The options of a solution, with its prior.
+/// Options of conjugate gradients, with the prior.
 #[derive(Debug, Clone, Copy)]
 pub struct CgOptions<'a, T: Real> {
-    /// Iterations, at most.
+    /// Maximum number of iterations.
     pub iterations: usize,
-    /// Stop when the residual's norm falls to this fraction of the right-hand side's norm; 0 never stops.
+    /// Ratio of the residual's norm to the right-hand side's norm at which iterations stop; 0: never.
     pub tolerance: f64,
-    /// Weight of the prior, 0 or more.
+    /// Weight of the prior, 0 or more, in `lambda_unit`.
     pub lambda: f64,
-    /// The unit of `lambda`.
+    /// Unit of `lambda`.
     pub lambda_unit: LambdaUnit,
-    /// The root of the mean |noise|^2 of a sample, in the unit of the data (1 where they are whitened): `lambda` is
-    /// found from it, after the discrepancy principle (Morozov 1966): the image is about as far from the data as the
-    /// noise is. It takes seven to twelve solutions. 0: `lambda` as it is given.
+    /// Root of the mean |noise|^2 of a sample, in the unit of the data (1 for whitened data); 0: `lambda` is used as
+    /// given.
+    ///
+    /// If it is positive, `lambda` is determined by the discrepancy principle (Morozov 1966): the distance of the image
+    /// from the data is then about the noise. This takes seven to twelve solutions.
     pub noise_level: f64,
-    /// The prior.
+    /// Prior.
     pub prior: Prior<'a, T>,
-    /// The image to start from, of the result's shape; zeros where not given.
+    /// Initial image, of the result's shape; `None`: zeros.
     pub initial: Option<&'a [Complex<T>]>,
 }
 
@@ -66,63 +69,64 @@ impl<T: Real> Default for CgOptions<'_, T> {
     }
 }
 
-/// The state of a solution, for a progress callback.
+/// Progress of a solution, for a callback.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// The image being solved for, and how many there are (frames, times coils without maps).
+    /// Index of the current image. Images are frames, times coils if there are no maps.
     pub image: usize,
-    /// See `image`.
+    /// Number of images.
     pub images: usize,
-    /// Iterations done, of at most `iterations`.
+    /// Number of completed iterations.
     pub iteration: usize,
-    /// See `iteration`.
+    /// Maximum number of iterations.
     pub iterations: usize,
-    /// Norm of the residual relative to the norm of the right-hand side.
+    /// Norm of the residual, relative to the norm of the right-hand side.
     pub residual: f64,
 }
 
-/// Why a solution ended.
+/// Stop reason of a solution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stop {
-    /// All iterations were done.
+    /// The maximum number of iterations was reached.
     Iterations,
-    /// The residual fell to the tolerance.
+    /// The residual reached the tolerance.
     Tolerance,
-    /// The residual is zero, or no direction is left in which to improve: the solution is exact to rounding.
+    /// The residual is zero or cannot be reduced further: the solution is exact to rounding.
     Exact,
 }
 
-/// One image's solution.
+/// Convergence of one image's solution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CgRun {
-    /// Why it ended.
+    /// Stop reason.
     pub stop: Stop,
-    /// Relative residual before the first iteration and after each: [iterations + 1].
+    /// Relative residual before the first iteration and after each iteration: [iterations + 1].
     pub residuals: Vec<f64>,
 }
 
 impl CgRun {
-    /// Iterations done.
+    /// Returns the number of iterations.
     pub fn iterations(&self) -> usize {
         self.residuals.len() - 1
     }
 }
 
-/// The report of a call of [`crate::Plan::cg`].
+/// Report of [`crate::Plan::cg`].
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CgReport {
-    /// The solution of each image.
+    /// Convergence of each image.
     pub runs: Vec<CgRun>,
-    /// The absolute lambda of (E^H W E + lambda R^H R) x = E^H W d.
+    /// Absolute lambda in (E^H W E + lambda R^H R) x = E^H W d.
     pub lambda: f64,
-    /// Seconds for Q (0 where the plan had it already, or does not use it).
+    /// Seconds for the computation of Q; 0 if the plan had it already or does not use it.
     pub q_seconds: f64,
-    /// Seconds for E^H W d.
+    /// Seconds for the computation of E^H W d.
     pub adjoint_seconds: f64,
     /// Seconds for the iterations.
     pub iteration_seconds: f64,
 }
 
+/// Returns an error if an option is out of its range.
 pub(crate) fn check<T: Real>(options: &CgOptions<'_, T>) -> Result<()> {
     if !(options.lambda >= 0.0 && options.lambda.is_finite()) {
         bail!(InvalidArgument, "lambda is {}: it must be 0 or more", options.lambda);
@@ -133,7 +137,7 @@ pub(crate) fn check<T: Real>(options: &CgOptions<'_, T>) -> Result<()> {
     if options.noise_level > 0.0 && options.lambda > 0.0 {
         bail!(
             InvalidArgument,
-            "lambda is {} and the noise level {}: the noise level finds lambda, so give one of the two",
+            "lambda is {} and the noise level is {}: give only one, as lambda is determined from the noise level",
             options.lambda,
             options.noise_level
         );
@@ -141,50 +145,55 @@ pub(crate) fn check<T: Real>(options: &CgOptions<'_, T>) -> Result<()> {
     if !(options.tolerance >= 0.0 && options.tolerance < 1.0) {
         bail!(
             ToleranceOutOfRange,
-            "the residual to stop at is {}: it must be in [0, 1), 0 meaning all iterations",
+            "the residual tolerance is {}: it must be in [0, 1), where 0 means that all iterations run",
             options.tolerance
         );
     }
     Ok(())
 }
 
-/// The equations of a scan that are solved.
+/// Normal equations of a scan.
 pub(crate) struct Equations<'s, T: Real, B: Backend<T>, E> {
-    /// Computes both sides.
+    /// Encoding that computes both sides.
     pub engine: &'s E,
-    /// y = E^H W E x for one image.
+    /// Computes y = E^H W E x for one image.
     pub normal: fn(&E, Complexes<'_, B, T>, ComplexesMut<'_, B, T>) -> Result<()>,
-    /// The adjoint of one frame.
+    /// Computes the adjoint of one frame.
     pub adjoint_of_coils: fn(&E, Weighting, Source<'_, Complex<T>>, ComplexesMut<'_, B, T>) -> Result<()>,
-    /// The backend of the vectors.
+    /// Backend of the vectors.
     pub backend: &'s B,
-    /// The size of an image; of no meaning for a list of voxels.
+    /// Image size. Not meaningful if `listed` is set.
     pub dims: &'s [usize],
-    /// Whether voxels are a list.
+    /// Whether the voxels are a list of positions rather than a grid.
     pub listed: bool,
-    /// Voxels of an image.
+    /// Number of voxels per image.
     pub voxels: usize,
-    /// Images of one frame.
+    /// Number of images per frame.
     pub images: usize,
-    /// Samples of all coils of one frame.
+    /// Number of samples of all coils per frame.
     pub kspace_len: usize,
 }
 
-/// Buffers of a solution.
+/// Solver of the normal equations, with its buffers.
 struct Solver<'s, T: Real, B: Backend<T>, E> {
     equations: &'s Equations<'s, T, B, E>,
     prior: PriorOperator<T, B>,
+    /// Residual.
     r: B::Array<Complex<T>>,
+    /// Direction.
     p: B::Array<Complex<T>>,
+    /// Product of the operator with `p`.
     q: B::Array<Complex<T>>,
-    /// The first residuals, [voxels, FIRST_RESIDUALS], and their squared norms.
+    /// First residuals, [voxels, FIRST_RESIDUALS].
     first: B::Array<Complex<T>>,
+    /// Squared norms of `first`.
     first_norms: [f64; FIRST_RESIDUALS],
-    /// <r, r>, <p, q>, the new <r, r>.
+    /// Scalars <r, r>, <p, q> and the new <r, r>.
     sums: [B::Array<f64>; 3],
 }
 
 impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
+    /// Allocates the buffers and prepares the prior.
     fn new(equations: &'s Equations<'s, T, B, E>, options: &CgOptions<'_, T>) -> Result<Self> {
         let Equations { backend: b, dims, voxels, listed, .. } = *equations;
         let vector = || b.zeros::<Complex<T>>(voxels, "a vector of conjugate gradients");
@@ -201,6 +210,7 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
         })
     }
 
+    /// Returns scalar `i` of `sums`.
     fn value(&self, i: usize) -> Result<f64> {
         let mut value = [0.0];
         let b = self.equations.backend;
@@ -208,8 +218,8 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
         Ok(value[0])
     }
 
-    /// Prepares the solution for one image: residual and direction. Returns the residual's squared norm, and the norm
-    /// that residuals are relative to.
+    /// Sets the initial residual and direction of one image. Returns the residual's squared norm, and the norm that
+    /// residuals are relative to.
     fn start(
         &mut self,
         options: &CgOptions<'_, T>,
@@ -237,11 +247,11 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
         if !(square.is_finite() && scale.is_finite()) {
             bail!(NotFinite, "E^H W d overflows {}: scale the data or the weights down", T::NAME);
         }
-        // Data of zeros have no norm to compare with.
+        // The right-hand side of zeros has no norm to compare with.
         Ok((square, if scale > 0.0 { scale } else { square.sqrt() }))
     }
 
-    /// Performs an iteration, the first being number 1, from a residual of squared norm `square`. Returns the new
+    /// Performs an iteration, the first of which is number 1, from a residual of squared norm `square`. Returns the new
     /// residual's squared norm.
     fn step(
         &mut self,
@@ -282,7 +292,8 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
         self.value(0)
     }
 
-    /// Solves for one image. `x` holds the first guess if `warm`, else any numbers; `rhs` is E^H W d.
+    /// Solves for one image. `rhs` is E^H W d. If `warm` is set, `x` contains the initial image; otherwise it need not
+    /// be initialised.
     fn solve(
         &mut self,
         options: &CgOptions<'_, T>,
@@ -293,7 +304,7 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
     ) -> Result<CgRun> {
         let (mut square, scale) = self.start(options, rhs, B::reborrow(&mut x), warm)?;
         let relative = |square: f64| if scale > 0.0 { square.sqrt() / scale } else { 0.0 };
-        // Iterations allocate nothing up to this many residuals.
+        // Up to this number of residuals, iterations do not allocate memory.
         let mut residuals = try_reserve(options.iterations.min(MOST_RESIDUALS) + 1, "the residuals")?;
         residuals.push(relative(square));
         let mut run = CgRun { stop: Stop::Iterations, residuals };
@@ -310,7 +321,7 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
                 break;
             }
             interrupt::check("conjugate gradients")?;
-            let before = square;
+            let previous = square;
             square = self.step(options, iteration, square, B::reborrow(&mut x))?;
             if !square.is_finite() {
                 bail!(
@@ -322,15 +333,15 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
             if run.residuals.try_reserve(1).is_err() {
                 bail!(
                     OutOfHostMemory,
-                    "could not allocate room for the residuals of {iteration} iterations: ask for fewer"
+                    "could not allocate memory for the residuals of {iteration} iterations: reduce the iterations"
                 );
             }
             run.residuals.push(relative(square));
             if progress(iteration, relative(square)).is_break() {
                 bail!(Cancelled, "cancelled by the progress callback after iteration {iteration}");
             }
-            if square == before {
-                // The direction has no energy left beyond rounding.
+            if square == previous {
+                // The direction has no energy beyond rounding.
                 run.stop = Stop::Exact;
                 break;
             }
@@ -343,10 +354,10 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
 }
 
 impl<T: Real, B: Backend<T>, E> Equations<'_, T, B, E> {
-    /// Bytes of a solution for `kspace` samples of all coils and frames.
+    /// Returns the bytes of a solution for `kspace` samples of all coils and frames.
     pub fn bytes(&self, kspace: usize) -> usize {
         let frames = kspace / self.kspace_len;
-        // The right-hand side is of one frame, the solution of all.
+        // The right-hand side is stored for one frame, the solution for all frames.
         let vectors = self.voxels.saturating_mul(VECTORS + (1 + frames) * self.images);
         vectors.saturating_mul(size_of::<Complex<T>>())
     }
@@ -366,7 +377,7 @@ impl<T: Real, B: Backend<T>, E> Equations<'_, T, B, E> {
         report.runs = try_reserve(frames * images, "the report")?;
         let mut solver = Solver::new(self, options)?;
         let mut rhs = b.zeros::<Complex<T>>(voxels * images, "E^H W d")?;
-        // Not the output itself, which is written only when the solution is complete.
+        // A separate array: the output is written only when the solution is complete.
         let mut solution = match options.initial {
             Some(initial) => b.upload(initial, "the solution")?,
             None => b.zeros(image.len(), "the solution")?,

@@ -1,4 +1,4 @@
-//! Matrices that make virtual coils of coils: whitening (whitening.rs) and compression (compression.rs).
+//! Matrices that combine coils to virtual coils: whitening (whitening.rs) and compression (compression.rs).
 
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::{check_finite, check_len};
@@ -7,12 +7,12 @@ use crate::base::real::{narrow, wide, Real};
 use crate::base::results::check_results;
 use num_complex::Complex;
 
-/// Samples whose virtual coils are summed at once: they stay in the first cache.
+/// Number of samples that are summed at once. They fit in the first-level cache.
 const BLOCK: usize = 512;
 
-/// A matrix M that makes virtual coils of coils: y_v = sum_c M(v, c) x_c.
+/// A matrix M that combines coils to virtual coils: y_v = sum_c M(v, c) x_c.
 ///
-/// k-space, coil images and coil sensitivities of a scan are all mapped by the same matrix: the encoding of the virtual
+/// The same matrix maps the k-space, the coil images and the coil sensitivities of a scan: the encoding of the virtual
 /// coils is that of the mapped sensitivities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CoilMatrix {
@@ -22,13 +22,14 @@ pub struct CoilMatrix {
 }
 
 impl CoilMatrix {
-    /// `entries` are [virtual coils, coils], the virtual coil running fastest.
+    /// Creates a matrix from its entries, [virtual coils, coils], the virtual coil running fastest.
     ///
     /// # Errors
-    /// `InvalidSize` for no coils, `SizeMismatch` for another number of entries, `NotFinite` for a NaN, with its index.
+    /// `InvalidSize` for no coils, `SizeMismatch` for a different number of entries, `NotFinite` for a NaN, with its
+    /// index.
     pub fn new(virtual_coils: usize, coils: usize, entries: Vec<Complex<f64>>) -> Result<Self> {
         if virtual_coils == 0 || coils == 0 {
-            bail!(InvalidSize, "a matrix of {virtual_coils} virtual coils of {coils} coils: give one of each at least");
+            bail!(InvalidSize, "a matrix of {virtual_coils} virtual coils of {coils} coils: give at least one of each");
         }
         let needed = checked_product(&[virtual_coils, coils], "the coil matrix")?;
         check_len("entries of the coil matrix", entries.len(), needed, "virtual coils times coils")?;
@@ -36,27 +37,32 @@ impl CoilMatrix {
         Ok(CoilMatrix { virtual_coils, coils, entries })
     }
 
-    /// The coils that it makes.
+    /// Returns the number of virtual coils, the outputs.
     pub fn virtual_coils(&self) -> usize {
         self.virtual_coils
     }
 
-    /// The coils that it takes.
+    /// Returns the number of coils, the inputs.
     pub fn coils(&self) -> usize {
         self.coils
     }
 
-    /// [virtual coils, coils], the virtual coil running fastest.
+    /// Returns the entries, [virtual coils, coils], the virtual coil running fastest.
     pub fn entries(&self) -> &[Complex<f64>] {
         &self.entries
     }
 
-    /// The matrix that does `self`, then `next`.
+    /// Returns the matrix that applies `self`, then `next`.
     ///
     /// # Errors
-    /// `SizeMismatch` where `next` takes another number of coils, `OutOfHostMemory`.
+    /// `SizeMismatch` if `next` has a different number of input coils, `OutOfHostMemory`.
     pub fn then(&self, next: &CoilMatrix) -> Result<CoilMatrix> {
-        check_len("coils of the second matrix", next.coils, self.virtual_coils, "as many as the first makes")?;
+        check_len(
+            "coils of the second matrix",
+            next.coils,
+            self.virtual_coils,
+            "the virtual coils of the first matrix",
+        )?;
         let len = checked_product(&[next.virtual_coils, self.coils], "the coil matrix")?;
         let mut entries = try_vec(len, Complex::default(), "the coil matrix")?;
         for (column, out) in
@@ -69,22 +75,24 @@ impl CoilMatrix {
         CoilMatrix::new(next.virtual_coils, self.coils, entries)
     }
 
-    /// The virtual coils of `from`, [samples, coils, frames], as [samples, virtual coils, frames]. Sums are in double
-    /// precision.
+    /// Writes the virtual coils of `from`, [samples, coils, frames], to `to`, [samples, virtual coils, frames]. Sums
+    /// are in double precision.
     ///
     /// # Errors
-    /// `InvalidSize` for no samples, `SizeMismatch` for other lengths, `NotFinite` for a NaN, with its index, and where
-    /// a sum is too large for the precision, `OutOfHostMemory`. `to` is then as it was.
+    /// `to` is unchanged after an error:
+    /// - `InvalidSize` for no samples, `SizeMismatch` for different lengths.
+    /// - `NotFinite` for a NaN, with its index, and for a sum that overflows the precision.
+    /// - `OutOfHostMemory`.
     pub fn apply<T: Real>(&self, samples: usize, from: &[Complex<T>], to: &mut [Complex<T>]) -> Result<()> {
         let frame = frame_len(from.len(), samples, self.coils)?;
-        let made = checked_product(&[samples, self.virtual_coils], "the virtual coils")?;
-        let needed = checked_product(&[made, from.len() / frame], "the virtual coils")?;
+        let virtual_frame = checked_product(&[samples, self.virtual_coils], "the virtual coils")?;
+        let needed = checked_product(&[virtual_frame, from.len() / frame], "the virtual coils")?;
         check_len("numbers of the virtual coils", to.len(), needed, "samples times virtual coils times frames")?;
         check_finite("number", from)?;
         let mut result = try_vec(needed, Complex::default(), "the virtual coils")?;
-        for (from, to) in from.chunks_exact(frame).zip(result.chunks_exact_mut(made)) {
+        for (from, to) in from.chunks_exact(frame).zip(result.chunks_exact_mut(virtual_frame)) {
             for start in (0..samples).step_by(BLOCK) {
-                interrupt::check("the making of virtual coils")?;
+                interrupt::check("the computation of virtual coils")?;
                 let len = BLOCK.min(samples - start);
                 for v in 0..self.virtual_coils {
                     let mut sums = [Complex::<f64>::default(); BLOCK];
@@ -107,34 +115,37 @@ impl CoilMatrix {
     }
 }
 
-/// The numbers of one frame, of data of so many: [samples, coils, frames].
+/// Returns the number of elements of one frame, for `len` elements of data [samples, coils, frames].
 ///
 /// # Errors
-/// `SizeMismatch` where they are none, or not whole frames.
+/// `SizeMismatch` if the data are empty or not whole frames.
 pub(super) fn frame_len(len: usize, samples: usize, coils: usize) -> Result<usize> {
     let frame = checked_product(&[samples, coils], "the data")?;
     if frame == 0 || len == 0 || !len.is_multiple_of(frame) {
         bail!(
             SizeMismatch,
-            "{len} numbers are not whole frames of {samples} samples of {coils} coils: give [samples, coils, frames]"
+            "{len} numbers are not a whole number of frames of {samples} samples of {coils} coils: give [samples, \
+             coils, frames]"
         );
     }
     Ok(frame)
 }
 
-/// Sums over samples of x_a conj(x_b), of data [samples, coils, frames]: Hermitian, [coils, coils], a running fastest.
+/// Covariance of coils: sums over samples of x_a conj(x_b), for data [samples, coils, frames].
 pub(super) struct Covariance {
     pub coils: usize,
+    /// Hermitian matrix, [coils, coils], a running fastest.
     pub entries: Vec<Complex<f64>>,
 }
 
 impl Covariance {
+    /// Creates a covariance of no data.
     pub fn zero(coils: usize) -> Result<Self> {
         let len = checked_product(&[coils, coils], "the covariance of coils")?;
         Ok(Covariance { coils, entries: try_vec(len, Complex::default(), "the covariance of coils")? })
     }
 
-    /// Adds the samples of frames. Sums are in double precision, in blocks, which keeps them accurate.
+    /// Adds the samples of frames. Sums are in double precision and in blocks, which keeps them accurate.
     pub fn add<T: Real>(&mut self, samples: usize, data: &[Complex<T>]) -> Result<()> {
         let coils = self.coils;
         for frame in data.chunks_exact(samples * coils) {
@@ -158,7 +169,7 @@ impl Covariance {
     }
 }
 
-/// The sum of a conj(b), in lanes that the compiler makes vectors of.
+/// Returns the sum of a conj(b), in lanes that the compiler vectorises.
 fn product<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> Complex<f64> {
     const LANES: usize = 8;
     let mut sums = [Complex::<f64>::default(); LANES];
@@ -167,13 +178,13 @@ fn product<T: Real>(a: &[Complex<T>], b: &[Complex<T>]) -> Complex<f64> {
         sum.re += a.re * b.re + a.im * b.im;
         sum.im += a.im * b.re - a.re * b.im;
     };
-    let (some, rest) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in some.0.iter().zip(rest.0) {
+    let ((a_chunks, a_rest), (b_chunks, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
         for lane in 0..LANES {
             add(&mut sums[lane], a[lane], b[lane]);
         }
     }
-    for (sum, (&a, &b)) in sums.iter_mut().zip(some.1.iter().zip(rest.1)) {
+    for (sum, (&a, &b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
         add(sum, a, b);
     }
     sums.iter().sum()

@@ -1,17 +1,21 @@
 //! Coil sensitivity maps from the data, and the combination of coil images.
 //!
 //! Sensitivities are smooth, so they are estimated at low resolution. The centre of k-space, tapered, is gridded to a
-//! small image of each coil. In each voxel the sensitivities are the dominant eigenvector of the coils' covariance in a
-//! neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), with the phase of one virtual coil. The maps are then
-//! interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1, so that an image combined with them has the
+//! small image of each coil. In each voxel, the sensitivities are the dominant eigenvector of the coils' covariance in
+//! a neighbourhood (Walsh et al., Magn. Reson. Med. 43:682, 2000), with the phase of one virtual coil. The maps are
+//! then interpolated to the image's grid and scaled to sum_c |S_c|^2 = 1. An image combined with them thus has the
 //! magnitude of the root sum of squares.
 //!
-//! It is an estimate. Its phase is the virtual coil's, not the object's. It means nothing where there is only noise. It
-//! is wrong where sensitivities change faster than the central samples resolve, and where the object is larger than the
-//! field of view. Where samples of the centre are missing the region is narrowed, or the call fails.
+//! Limits of the estimate:
+//! - Its phase is that of the virtual coil, not of the object.
+//! - It is meaningless in voxels that contain only noise.
+//! - It is wrong if sensitivities change faster than the central samples resolve, or if the object is larger than the
+//!   field of view.
+//! - If samples of the centre are missing, the region is narrowed, or the call fails.
 
 use super::coverage::{Coverage, STRICT_REACH};
 use crate::base::defaults;
+use crate::base::dense::dominant_eigenvector;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
 use crate::base::geometry::{check_finite, check_len};
 use crate::base::interrupt;
@@ -21,32 +25,33 @@ use crate::base::sizes::{product, sum, three_axes};
 use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
-/// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which are at twice their
-/// resolution. A wider one smooths the sensitivities themselves, a narrower one takes in more noise.
+/// Standard deviation of the Gaussian neighbourhood, in voxels of the calibration images, which have twice their
+/// resolution. A wider neighbourhood smooths the sensitivities themselves; a narrower one includes more noise.
 const NEIGHBOURHOOD: f64 = 0.5;
-/// Maps are 0 where the signal of all coils in the calibration images is below this part of its largest. No object is
-/// there, and voxels without an object would take up noise and aliasing.
+/// Signal of all coils in the calibration images, relative to its maximum, below which maps are 0. These voxels contain
+/// no object, and would collect noise and aliasing.
 const LEAST_SIGNAL: f64 = 0.01;
-/// Where there is signal one eigenvalue of the covariance is much larger than the others: a few steps suffice.
+/// Number of power iterations per voxel. With signal, one eigenvalue of the covariance is much larger than the others,
+/// and a few iterations suffice.
 const POWER_ITERATIONS: usize = 8;
 
-/// The step's name in the message of an interruption.
+/// Name of the step in the message of an interruption.
 pub(crate) const WHAT: &str = "the estimation of coil sensitivities";
 
-/// How coil images are combined into one.
+/// Combination of coil images into one image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Combine {
-    /// The root of the sum of squared magnitudes (Roemer et al., Magn. Reson. Med. 16:192, 1990).
+    /// Root of the sum of squared magnitudes (Roemer et al., Magn. Reson. Med. 16:192, 1990).
     #[default]
     RootSumOfSquares,
-    /// sum_c conj(S_c) x_c with sensitivities estimated from the coil images: keeps the phase, with less noise.
+    /// sum_c conj(S_c) x_c, with sensitivities estimated from the coil images. It retains the phase and has less noise.
     Adaptive,
 }
 
-/// Combines coil images [dims, coils] into one of [dims].
+/// Combines coil images [dims, coils] into one image [dims].
 ///
 /// # Errors
-/// `SizeMismatch` for wrong lengths, `InvalidSize` for none, `NotFinite` for a NaN, with its index.
+/// `SizeMismatch` for wrong lengths, `InvalidSize` for empty images, `NotFinite` for a NaN, with its index.
 pub fn combine<T: Real>(
     images: &[Complex<T>],
     dims: &[usize],
@@ -56,11 +61,11 @@ pub fn combine<T: Real>(
 ) -> Result<()> {
     let voxels: usize = checked_product(dims, "the image")?;
     if voxels == 0 || coils == 0 {
-        bail!(InvalidSize, "{coils} coil images of {dims:?} voxels: nothing to combine");
+        bail!(InvalidSize, "{coils} coil images of {dims:?} voxels: give at least one image and voxel");
     }
     let needed = checked_product(&[voxels, coils], "the coil images")?;
     check_len("voxels of coil images", images.len(), needed, "voxels times coils")?;
-    check_len("voxels of the combined image", out.len(), voxels, "one a voxel")?;
+    check_len("voxels of the combined image", out.len(), voxels, "one per voxel")?;
     check_finite("coil image voxel", images)?;
     let at = |c: usize, i: usize| wide(images[c * voxels + i]);
     let mut combined = try_vec(voxels, Complex::default(), "the combined image")?;
@@ -91,7 +96,7 @@ pub fn combine<T: Real>(
     Ok(())
 }
 
-/// Bytes that [`combine`] allocates.
+/// Returns the bytes that [`combine`] allocates.
 pub(crate) fn combine_bytes<T: Real>(dims: &[usize], coils: usize, how: Combine) -> usize {
     let combined = product(&[product(dims), size_of::<Complex<T>>()]);
     let low = product(&low_dims(dims, &[defaults::CALIBRATION; 3]));
@@ -105,14 +110,15 @@ pub(crate) fn combine_bytes<T: Real>(dims: &[usize], coils: usize, how: Combine)
     }
 }
 
-/// A sample's distance from the centre of k-space; 1 on the ellipsoid of the calibration's width along each axis.
+/// Returns a sample's distance from the centre of k-space, in units of the calibration region: 1 on the ellipsoid with
+/// the width of the region along each axis.
 pub(crate) fn radius<T: Real>(k: &[&[T]], dims: &[usize], widths: &[usize], m: usize) -> f64 {
     let k = k.iter().zip(dims).zip(widths);
     k.map(|((k, &n), &width)| (k[m].wide() * n as f64 * 2.0 / width as f64).powi(2)).sum::<f64>().sqrt()
 }
 
-/// Returns the largest width of the centre of k-space that maps may be estimated from: the requested width, or the
-/// default if that is 0. It is wider in a plane, where maps cost little.
+/// Returns the largest width of the central region that maps may be estimated from: the requested width, or the default
+/// if that is 0. The default is wider in a plane, where maps cost little.
 pub(crate) fn widest_calibration(requested: usize, dims: &[usize]) -> usize {
     match (requested, dims.iter().filter(|&&n| n > 1).count()) {
         (0, ..=2) => defaults::CALIBRATION_IN_A_PLANE,
@@ -121,19 +127,22 @@ pub(crate) fn widest_calibration(requested: usize, dims: &[usize]) -> usize {
     }
 }
 
-/// Least width of the centre of k-space that coil maps are estimated from. Measured on an in-vivo brain with 8 coils:
-/// with maps from the central 24 samples the image has an error of 6.3 %, from 12 of 6.9 %, from 8 of 9.5 %, from 6 of
-/// 14 % and from 4 of 23 %.
+/// Smallest width of the central region that coil maps are estimated from.
+///
+/// Measured on an in-vivo brain with 8 coils. The image error was 6.3 % with maps from the central 24 samples, 6.9 %
+/// from 12, 9.5 % from 8, 14 % from 6, and 23 % from 4.
 const LEAST_CALIBRATION: usize = 8;
 
-const NO_CALIBRATION: &str = "acquire calibration lines and estimate the maps from these (an ISMRMRD file and \
+/// Remedy in messages about calibration regions that are too small.
+const NO_CALIBRATION: &str = "acquire calibration lines and estimate the maps from them (in ISMRMRD files and \
                               Gadgetron: acquisitions flagged as parallel calibration), or give coil maps";
 
-/// Returns the width of the centre of k-space along each axis, from which coil maps are estimated: the requested width,
-/// or, if that is 0, what is sampled, up to [`widest_calibration`]. Along an axis that is sampled less far, it is the
-/// sampled extent: calibration lines of a Cartesian scan are few, and each is long. It is narrowed if gaps between
-/// samples further out are wider than 1/FOV, with a warning if less than the requested width or
-/// [`defaults::CALIBRATION`] remains.
+/// Returns the width of the central region along each axis from which coil maps are estimated.
+///
+/// It is the requested width, or, if that is 0, the sampled width up to [`widest_calibration`]. Along an axis with a
+/// smaller sampled extent, it is that extent: calibration lines of a Cartesian scan are few, and each is long. The
+/// region is narrowed if gaps between samples further out are wider than 1/FOV. If less than the requested width or
+/// [`defaults::CALIBRATION`] remains, there is a warning.
 ///
 /// # Errors
 /// `InvalidArgument` if samples are missing from the central [`LEAST_CALIBRATION`] samples.
@@ -146,8 +155,8 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requeste
         if extent < least as f64 - 0.5 {
             bail!(
                 InvalidArgument,
-                "the samples reach over {extent:.1} of 1/FOV on axis {axis}, and coil maps need the central {least}: \
-                 check the units of k (cycles per voxel), or {NO_CALIBRATION}"
+                "the samples on axis {axis} extend over {extent:.1} times 1/FOV, but coil maps need the central \
+                 {least}: check the units of k (cycles per voxel), or {NO_CALIBRATION}"
             );
         }
     }
@@ -159,7 +168,7 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requeste
         if widest == expected {
             return within(&coverage, expected);
         }
-        // Beyond what is needed, samples must leave no gaps at all.
+        // Beyond the expected width, gaps are not tolerated at all.
         let wide = Coverage::within(k, dims, widest, STRICT_REACH, WHAT)?;
         return within(&wide, wide.complete.unwrap_or(widest).max(expected));
     };
@@ -167,15 +176,15 @@ pub(crate) fn complete_calibration<T: Real>(k: &[&[T]], dims: &[usize], requeste
     if complete < LEAST_CALIBRATION.min(expected).min(largest) {
         bail!(
             InvalidArgument,
-            "the centre of k-space has gaps wider than 1/FOV: without gaps are only the central {complete} samples, \
-             and coil maps need {LEAST_CALIBRATION}; maps from the rest would be aliased: {NO_CALIBRATION}"
+            "the centre of k-space has gaps wider than 1/FOV: only the central {complete} samples have no gaps, but \
+             coil maps need {LEAST_CALIBRATION}, and maps from more would be aliased: {NO_CALIBRATION}"
         );
     }
     raise(
         WarningKind::Calibration,
         format!(
-            "coil maps are estimated from the central {complete} samples and not {expected}: further out gaps \
-             between samples are wider than 1/FOV. Measure more shots, or {NO_CALIBRATION}"
+            "coil maps are estimated from the central {complete} samples instead of {expected}, because gaps between \
+             samples further out are wider than 1/FOV: measure more shots, or {NO_CALIBRATION}"
         ),
     );
     within(&coverage, complete)
@@ -187,15 +196,15 @@ pub(crate) fn narrower_calibration(widths: &[usize]) -> Option<Vec<usize>> {
     (narrower != widths).then_some(narrower)
 }
 
-/// Warns that maps are estimated from a narrower calibration region, as images of the whole are aliased: `aliased` is
-/// the energy of the aliases of a point, relative to its own.
+/// Warns that maps are estimated from a narrower calibration region because images of the whole region are aliased.
+/// `aliased` is the energy of the aliases of a point, relative to the point's energy.
 pub(crate) fn warn_of_aliasing(widths: &[usize], aliased: f64) {
     let width = widths.iter().copied().max().unwrap_or(0);
     raise(
         WarningKind::Calibration,
         format!(
-            "coil maps are estimated from the central {width} samples: further out the scan is undersampled, and maps \
-             would be aliased (the aliases of a point have {:.0} % of its energy). Measure more shots, or \
+            "coil maps are estimated from the central {width} samples, because the scan is undersampled further out \
+             and maps would be aliased (the aliases of a point have {:.0} % of its energy): measure more shots, or \
              {NO_CALIBRATION}",
             100.0 * aliased
         ),
@@ -207,24 +216,25 @@ pub(crate) fn warn_of_corners() {
     raise(
         WarningKind::Calibration,
         format!(
-            "coil maps are 0 in the corners of the field of view: gaps between samples are wider than 1/FOV, and \
-             aliases of the object lie there. Measure more shots, oversample the readouts, or {NO_CALIBRATION}"
+            "coil maps are 0 in the corners of the field of view, because gaps between samples are wider than 1/FOV \
+             and aliases of the object appear there: measure more shots, oversample the readouts, or {NO_CALIBRATION}"
         ),
     );
 }
 
-/// The number of samples in the centre, from which maps are estimated.
+/// Returns the number of samples in the central region from which maps are estimated.
 pub(crate) fn central_samples<T: Real>(k: &[&[T]], dims: &[usize], calibration: usize) -> usize {
     let widths = [widest_calibration(calibration, dims); 3];
     (0..k.first().map_or(0, |k| k.len())).filter(|&m| radius(k, dims, &widths, m) < 1.0).count()
 }
 
-/// The size of calibration images: twice the resolution of the calibration region, but no larger than the image.
+/// Returns the size of calibration images: twice the resolution of the calibration region, but no larger than the
+/// image.
 pub(crate) fn low_dims(dims: &[usize], widths: &[usize]) -> Vec<usize> {
     dims.iter().zip(widths).map(|(&n, &width)| n.min(2 * width)).collect()
 }
 
-/// Means of an image over blocks, one a voxel of the smaller grid `low`, added to `sums`.
+/// Adds the block means of an image to `sums`, one per voxel of the smaller grid `low`.
 fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize], sums: &mut [Complex<f64>]) -> Result<()> {
     let mut counts = try_vec(sums.len(), 0.0, "calibration images")?;
     for (i, z) in image.iter().enumerate() {
@@ -241,9 +251,11 @@ fn block_means<T: Real>(image: &[Complex<T>], dims: &[usize], low: &[usize], sum
     Ok(())
 }
 
-/// The dominant eigenvector of the coils' covariance around each voxel, [voxels, coils], by power iteration in all
-/// voxels at once: with x = sum_c conj(S_c) x_c, the covariance times S is the neighbourhood's mean of x_c conj(x). The
-/// iteration starts from the virtual coil with the most energy over the whole image, and so takes its phase.
+/// Returns the dominant eigenvector of the coils' covariance around each voxel, [voxels, coils].
+///
+/// The power iteration runs in all voxels at once: with x = sum_c conj(S_c) x_c, the covariance times S is the
+/// neighbourhood's mean of x_c conj(x). It starts from the virtual coil with the most energy over the whole image, and
+/// thus has the phase of that coil.
 pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Result<Vec<Complex<f64>>> {
     let voxels: usize = dims.iter().product();
     let what = "the covariance of coils";
@@ -251,7 +263,7 @@ pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Re
     for i in 0..voxels {
         add_outer(&mut total, coils, |c| images[c * voxels + i]);
     }
-    let virtual_coil = dominant(&total, coils)?;
+    let virtual_coil = dominant_eigenvector(&total, coils, what)?;
     let maps = virtual_coil.iter().flat_map(|&v| std::iter::repeat_n(v, voxels));
     let mut maps = try_collect(checked_product(&[coils, voxels], "the coil maps")?, "the coil maps", maps)?;
     let mut combined = try_vec(voxels, Complex::default(), "the coil maps")?;
@@ -274,8 +286,8 @@ pub(crate) fn walsh(images: &[Complex<f64>], dims: &[usize], coils: usize) -> Re
     Ok(maps)
 }
 
-/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 where the calibration images [low, coils] are dark:
-/// see [`LEAST_SIGNAL`].
+/// Sets maps [voxels, coils] of an image of `dims` voxels to 0 in voxels with little signal in the calibration images
+/// [low, coils]: see [`LEAST_SIGNAL`].
 pub(crate) fn clear_outside_object(
     maps: &mut [Complex<f64>],
     dims: &[usize],
@@ -299,7 +311,7 @@ pub(crate) fn clear_outside_object(
 }
 
 /// Sets maps [voxels, coils] of an image of `dims` voxels to 0 outside the ellipse that touches the edges of the image
-/// along these axes. Does nothing if there are no axes.
+/// along `axes`. Does nothing if there are no axes.
 pub(crate) fn clear_outside_ellipse(maps: &mut [Complex<f64>], dims: &[usize], axes: [bool; 3]) {
     if axes == [false; 3] {
         return;
@@ -346,41 +358,17 @@ fn smooth(image: &mut [Complex<f64>], dims: &[usize], sigma: f64) -> Result<()> 
     Ok(())
 }
 
-/// matrix += v v^H.
+/// Adds v v^H to a matrix of coils times coils, in column order.
 fn add_outer(matrix: &mut [Complex<f64>], coils: usize, v: impl Fn(usize) -> Complex<f64>) {
     for a in 0..coils {
         let va = v(a);
         for b in 0..coils {
-            matrix[a * coils + b] += va * v(b).conj();
+            matrix[b * coils + a] += va * v(b).conj();
         }
     }
 }
 
-/// The unit eigenvector of the largest eigenvalue, by power iteration from the column of the strongest coil.
-fn dominant(matrix: &[Complex<f64>], coils: usize) -> Result<Vec<Complex<f64>>> {
-    let strongest = (0..coils).max_by(|&a, &b| matrix[a * coils + a].re.total_cmp(&matrix[b * coils + b].re));
-    let what = "the covariance of coils";
-    let mut v = try_collect(coils, what, (0..coils).map(|a| matrix[a * coils + strongest.unwrap_or(0)]))?;
-    let mut next = try_vec(coils, Complex::default(), what)?;
-    for _ in 0..20 {
-        let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-        if norm == 0.0 {
-            // No signal: any unit vector will do.
-            v.fill(Complex::new(1.0 / (coils as f64).sqrt(), 0.0));
-            return Ok(v);
-        }
-        v.iter_mut().for_each(|z| *z /= norm);
-        for (a, next) in next.iter_mut().enumerate() {
-            *next = (0..coils).map(|b| matrix[a * coils + b] * v[b]).sum();
-        }
-        std::mem::swap(&mut v, &mut next);
-    }
-    let norm = v.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-    v.iter_mut().for_each(|z| *z /= norm);
-    Ok(v)
-}
-
-/// Linear interpolation of maps [low, coils] to [dims, coils], both grids covering the same field of view.
+/// Interpolates maps [low, coils] linearly to [dims, coils]. Both grids cover the same field of view.
 pub(crate) fn interpolate(
     maps: &[Complex<f64>],
     low: &[usize],
@@ -389,7 +377,7 @@ pub(crate) fn interpolate(
 ) -> Result<Vec<Complex<f64>>> {
     let n = three_axes(dims);
     let l = three_axes(low);
-    // Neighbours and weight of the upper one, for each voxel of each axis.
+    // Lower and upper neighbour of a voxel along an axis, and the weight of the upper one.
     let place = |a: usize, i: usize| {
         let r = (i as f64 - (n[a] / 2) as f64) * l[a] as f64 / n[a] as f64 + (l[a] / 2) as f64;
         let r = r.clamp(0.0, (l[a] - 1) as f64);
@@ -403,7 +391,7 @@ pub(crate) fn interpolate(
     for (coil, out) in maps.chunks_exact(l.iter().product()).zip(out.chunks_exact_mut(voxels)) {
         interrupt::check(WHAT)?;
         for (i, row) in out.chunks_exact_mut(n[0]).enumerate() {
-            // The rows of the low resolution around this one, and their weights.
+            // Neighbouring rows of low resolution, with their weights.
             let (y, z) = (places[1][i % n[1]], places[2][i / n[1]]);
             let at_z = |z: usize, weight: f64| [(y.0, z, weight * (1.0 - y.2)), (y.1, z, weight * y.2)];
             let rows = [at_z(z.0, 1.0 - z.2), at_z(z.1, z.2)];

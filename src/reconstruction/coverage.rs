@@ -1,12 +1,13 @@
 //! Gaps in the sampling of the centre of k-space, measured from the trajectory alone.
 //!
-//! Samples at most 1/FOV apart determine an image; wider gaps alias. The measure lays test points over the centre, four
-//! per 1/FOV along each axis. A test point is covered if a sample is within 3/4 of 1/FOV along every axis. A gap
-//! between lines is thus found if it is wider than 1.5/FOV: a Cartesian scan that leaves out a line has 2/FOV there.
+//! Samples at most 1/FOV apart determine an image; wider gaps alias. The measure places test points over the centre,
+//! four per 1/FOV along each axis. A test point is covered if a sample is within 3/4 of 1/FOV along every axis. A gap
+//! between lines is thus detected if it is wider than 1.5/FOV: a Cartesian scan without one line has a gap of 2/FOV.
+//!
 //! The threshold lies between the two because coil maps taper the centre to 0 at its edge. In-vivo radial data of 24
 //! spokes, with gaps of up to 1.6/FOV at the edge, gave better maps from the whole centre than from a narrower one.
 //!
-//! Only the sampled extent is tested: the end of the sampling is a limit of resolution and not a gap.
+//! Only the sampled extent is tested: the end of the sampling limits the resolution and is not a gap.
 
 use crate::base::error::{try_collect, try_vec, Result};
 use crate::base::interrupt;
@@ -17,9 +18,9 @@ use crate::base::sizes::product;
 const STEPS: usize = 4;
 /// Distance along an axis, in test points, within which a sample covers a test point.
 const REACH: usize = 3;
-/// The same distance if gaps wider than 1/FOV count.
+/// Distance if gaps wider than 1/FOV count.
 pub(crate) const STRICT_REACH: usize = 2;
-/// Share of uncovered test points that is tolerated, for irregular trajectories. One missing line of 24 has 2 %.
+/// Tolerated share of uncovered test points, for irregular trajectories. One missing line of 24 has 2 %.
 const TOLERATED: f64 = 0.005;
 /// Width of the centre that [`missing_share`] tests, in units of 1/FOV.
 const CENTRE: usize = 64;
@@ -28,14 +29,14 @@ const CENTRE: usize = 64;
 pub(crate) struct Coverage {
     /// Width of the sampled extent along each axis in units of 1/FOV, at most that of the centre, plus 1.
     pub extent: Vec<f64>,
-    /// Diameter of the largest centred ball without gaps, in units of 1/FOV; `None` if the whole centre is without.
+    /// Diameter of the largest centred ball without gaps, in units of 1/FOV; `None` if the whole centre has no gaps.
     pub complete: Option<usize>,
     /// Share of test points that no sample covers.
     pub missing: f64,
 }
 
-/// The test points along one axis.
-struct Axis {
+/// Test points along one axis.
+struct TestAxis {
     /// Sampled extent below and above 0, in units of 1/FOV.
     extent: [f64; 2],
     /// Position of k = 0 among the points.
@@ -44,10 +45,11 @@ struct Axis {
     points: usize,
 }
 
-impl Axis {
-    fn new(extent: [f64; 2]) -> Axis {
+impl TestAxis {
+    /// Places the points over a sampled extent.
+    fn new(extent: [f64; 2]) -> TestAxis {
         let [below, above] = extent.map(|width| (width * STEPS as f64 + 1e-3) as usize);
-        Axis { extent, origin: below + REACH, points: below + above + 1 + 2 * REACH }
+        TestAxis { extent, origin: below + REACH, points: below + above + 1 + 2 * REACH }
     }
 
     /// Returns the test point next to a position in units of 1/FOV.
@@ -64,19 +66,22 @@ impl Axis {
     }
 }
 
-/// Returns the width of the centre that is tested: a wider one would take memory and find nothing more.
+/// Returns the width of the centre that is tested. A wider centre would take memory without more information.
 fn tested_width(ndim: usize, width: usize) -> usize {
     width.min(if ndim < 3 { 512 } else { 64 })
 }
 
 impl Coverage {
-    /// Measures the sampling of the centre of k-space, a ball of this diameter in units of 1/FOV. `k` is in cycles per
-    /// voxel of an image of `dims` voxels; `what` names the step for an interruption.
+    /// Measures the sampling of the centre of k-space, a ball of diameter `width` in units of 1/FOV.
+    ///
+    /// `k` is in cycles per voxel of an image of `dims` voxels. `what` is the name of the step in the message of an
+    /// interruption.
     pub fn new<T: Real>(k: &[&[T]], dims: &[usize], width: usize, what: &'static str) -> Result<Coverage> {
         Self::within(k, dims, width, REACH, what)
     }
 
-    /// As [`Coverage::new`], with samples that cover `reach` test points along an axis, at most [`REACH`].
+    /// Measures the sampling as [`Coverage::new`] does, if a sample covers `reach` test points along an axis, at most
+    /// [`REACH`].
     pub fn within<T: Real>(
         k: &[&[T]],
         dims: &[usize],
@@ -87,11 +92,11 @@ impl Coverage {
         let radius = 0.5 * tested_width(dims.len(), width) as f64;
         let position = |a: usize, m: usize| k[a][m].wide() * dims[a] as f64;
         let samples = k.first().map_or(0, |k| k.len());
-        let axes: Vec<Axis> = (0..dims.len())
+        let axes: Vec<TestAxis> = (0..dims.len())
             .map(|a| {
                 let ends = (0..samples).map(|m| position(a, m));
                 let [low, high] = ends.fold([0f64; 2], |[low, high], u| [low.min(u), high.max(u)]);
-                Axis::new([(-low).min(radius), high.min(radius)])
+                TestAxis::new([(-low).min(radius), high.min(radius)])
             })
             .collect();
 
@@ -104,17 +109,17 @@ impl Coverage {
                 stride *= axis.points;
             }
             if let Some((row, i)) = row.zip(axes[0].nearest(position(0, m))) {
-                // The points along the first axis that it covers. The other axes follow.
+                // Points along the first axis. `widen` adds those along the other axes.
                 covered[row + i.saturating_sub(reach)..row + axes[0].points.min(i + reach + 1)].fill(1);
             }
         }
         widen(&mut covered, &axes, reach, what)?;
 
-        // Tested points, and those that are not covered, by diameter.
+        // Number of tested and of uncovered points by diameter.
         let diameters = (2.0 * radius).ceil() as usize + 1;
         let mut tested = try_vec(diameters, 0u64, "the test points of k-space")?;
         let mut uncovered = try_vec(diameters, 0u64, "the test points of k-space")?;
-        let squares = |axis: &Axis, point: usize| {
+        let squares = |axis: &TestAxis, point: usize| {
             let (position, of_extent) = axis.position(point);
             (position * position, of_extent * of_extent)
         };
@@ -139,15 +144,15 @@ impl Coverage {
                 }
             }
         }
-        let (mut all, mut holes, mut complete) = (0, 0, 0);
+        let (mut all, mut gaps, mut complete) = (0, 0, 0);
         for diameter in 0..diameters {
             all += tested[diameter];
-            holes += uncovered[diameter];
-            if holes as f64 <= TOLERATED * all as f64 {
+            gaps += uncovered[diameter];
+            if gaps as f64 <= TOLERATED * all as f64 {
                 complete = diameter;
             }
         }
-        let missing = holes as f64 / all.max(1) as f64;
+        let missing = gaps as f64 / all.max(1) as f64;
         Ok(Coverage {
             extent: axes.iter().map(|axis| axis.extent[0] + axis.extent[1] + 1.0).collect(),
             complete: (missing > TOLERATED).then_some(complete),
@@ -165,12 +170,12 @@ pub(crate) fn bytes(dims: &[usize], width: usize) -> usize {
     product(&points).saturating_add(largest_row).saturating_add(first + 2 * (width + 2) * size_of::<u64>())
 }
 
-/// Marks the points within `reach` of a marked one along every axis but the first.
-fn widen(covered: &mut [u8], axes: &[Axis], reach: usize, what: &'static str) -> Result<()> {
-    /// A point within reach of a marked one before it.
+/// Marks the points within `reach` of a marked point along every axis except the first.
+fn widen(covered: &mut [u8], axes: &[TestAxis], reach: usize, what: &'static str) -> Result<()> {
+    /// Mark of a point within reach of a marked point before it.
     const WITHIN: u8 = 2;
     let largest = covered.len() / axes.last().map_or(1, |axis| axis.points);
-    // Of each point of a row, for how many more rows it is within reach of the last marked one.
+    // Number of further rows within reach of the last marked point, for each point of a row.
     let mut left = try_vec(largest, 0u8, "the test points of k-space")?;
     let mut stride = axes[0].points;
     for axis in &axes[1..] {
@@ -200,11 +205,11 @@ fn widen(covered: &mut [u8], axes: &[Axis], reach: usize, what: &'static str) ->
     Ok(())
 }
 
-/// Returns the share of the centre of k-space that is missing: of the central 64 samples along each axis, as far as
-/// sampled, the part that is further than 3/4 of 1/FOV from every sample. 0 for complete sampling; 1/8 for every second
-/// line of a Cartesian scan.
+/// Returns the missing share of the centre of k-space: of the sampled part of the central 64 samples along each axis,
+/// the share that is further than 3/4 of 1/FOV from every sample.
 ///
-/// `k` is in cycles per voxel of an image of `dims` voxels.
+/// It is 0 for complete sampling, and 1/8 for every second line of a Cartesian scan. `k` is in cycles per voxel of an
+/// image of `dims` voxels.
 ///
 /// # Errors
 /// `OutOfHostMemory`.
@@ -216,6 +221,7 @@ pub fn missing_share<T: Real>(k: &[&[T]], dims: &[usize]) -> Result<f64> {
 mod tests {
     use super::*;
 
+    /// Returns the samples of a Cartesian grid that `keep` selects.
     fn grid(dims: &[usize], keep: impl Fn(&[isize]) -> bool) -> Vec<Vec<f64>> {
         let mut k = vec![Vec::new(); dims.len()];
         for i in 0..dims.iter().product::<usize>() {
@@ -255,10 +261,10 @@ mod tests {
         ] {
             let k = grid(&dims, |_| true);
             for width in [1, 2, 3, 8, 24, 64] {
-                let found = measure(&k, &dims, width);
-                assert_eq!((found.complete, found.missing), (None, 0.0), "{dims:?} {width}");
+                let coverage = measure(&k, &dims, width);
+                assert_eq!((coverage.complete, coverage.missing), (None, 0.0), "{dims:?} {width}");
             }
-            // Off the grid as well.
+            // Also beside the grid.
             for shift in [0.1, 0.25, 0.5, 0.77] {
                 let shifted: Vec<Vec<f64>> =
                     k.iter().zip(&dims).map(|(k, &n)| k.iter().map(|k| k + shift / n as f64).collect()).collect();
@@ -268,17 +274,21 @@ mod tests {
     }
 
     #[test]
-    fn missing_lines_are_found_wherever_they_lie() {
+    fn missing_lines_are_found_at_any_position() {
         for factor in [2isize, 3, 4] {
             for offset in 0..factor {
                 for (dims, axes) in [(vec![48usize, 40], 0..2), (vec![20, 18, 28], 2..3)] {
                     for axis in axes {
                         let k = grid(&dims, |u| (u[axis] - offset).rem_euclid(factor) == 0);
-                        let found = measure(&k, &dims, 24);
-                        assert!(found.complete.is_some_and(|w| w < 4), "{factor} {offset} {axis} {:?}", found.complete);
+                        let coverage = measure(&k, &dims, 24);
+                        assert!(
+                            coverage.complete.is_some_and(|w| w < 4),
+                            "{factor} {offset} {axis} {:?}",
+                            coverage.complete
+                        );
                         let share = 1.0 - 1.5 / factor as f64;
-                        assert!(found.missing > 0.4 * share, "{factor} {offset} {axis}: {}", found.missing);
-                        // With 12 complete lines in the middle.
+                        assert!(coverage.missing > 0.4 * share, "{factor} {offset} {axis}: {}", coverage.missing);
+                        // With 12 complete lines in the centre.
                         let k =
                             grid(&dims, |u| (u[axis] - offset).rem_euclid(factor) == 0 || (-6..6).contains(&u[axis]));
                         let complete = measure(&k, &dims, 24).complete.unwrap();
@@ -290,18 +300,18 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_sampling_is_no_gap() {
+    fn the_end_of_the_sampling_is_not_a_gap() {
         let k = grid(&[48, 40], |u| (-4..12).contains(&u[1]) && u[0] < 9);
-        let found = measure(&k, &[48, 40], 24);
-        assert_eq!(found.complete, None);
-        assert_eq!(found.extent, [12.0 + 8.0 + 1.0, 4.0 + 11.0 + 1.0]);
-        // Without the middle nothing is complete.
+        let coverage = measure(&k, &[48, 40], 24);
+        assert_eq!(coverage.complete, None);
+        assert_eq!(coverage.extent, [12.0 + 8.0 + 1.0, 4.0 + 11.0 + 1.0]);
+        // Without the centre, no ball is complete.
         let k = grid(&[48, 40], |u| u[1] > 2);
         assert_eq!(measure(&k, &[48, 40], 24).complete, Some(0));
     }
 
     #[test]
-    fn spokes_are_complete_as_far_as_their_distance_allows() {
+    fn spokes_are_complete_up_to_their_spacing() {
         for spokes in [8usize, 13, 16, 40] {
             let angle = |p: usize| std::f64::consts::PI * p as f64 / spokes as f64;
             let at = |f: fn(f64) -> f64| -> Vec<f64> {
@@ -318,11 +328,11 @@ mod tests {
     }
 
     #[test]
-    fn the_bytes_are_those_told() {
+    fn the_estimated_bytes_are_sufficient() {
         for (dims, width) in [(vec![64usize, 48], 24), (vec![20, 1], 24), (vec![30, 30, 30], 40), (vec![2, 2, 2], 24)] {
             let k = grid(&dims, |_| true);
-            let found = measure(&k, &dims, width);
-            let axes: Vec<f64> = found.extent.iter().map(|e| (e - 1.0) * STEPS as f64 + 2.0 + 6.0).collect();
+            let coverage = measure(&k, &dims, width);
+            let axes: Vec<f64> = coverage.extent.iter().map(|e| (e - 1.0) * STEPS as f64 + 2.0 + 6.0).collect();
             assert!(axes.iter().product::<f64>() <= bytes(&dims, width) as f64, "{dims:?}");
         }
     }

@@ -1,7 +1,7 @@
-//! Density compensation: weights of samples, each the k-space volume around its sample.
+//! Density compensation: weights of samples, each the volume of k-space around its sample.
 //!
-//! Weights w are in (cycles per voxel)^d, normalised so that sum_m w_m g(k_m) is the integral of g for a smooth g: the
-//! gridding reconstruction then returns an object at its own scale.
+//! Weights w are in (cycles per voxel)^d. They are normalised so that sum_m w_m g(k_m) is the integral of g for a
+//! smooth g. The gridding reconstruction then returns an object at its original scale.
 
 use crate::backend::Backend;
 use crate::base::defaults;
@@ -17,48 +17,54 @@ use num_complex::Complex;
 
 mod ramp;
 
-/// How density weights are computed.
+/// Method of density compensation.
 ///
 /// Percentages are errors of the gridded head phantom on fully sampled trajectories without noise, at equal resolution;
-/// `cargo run --release --example densities` prints them for many trajectories. Rosettes and random points leave gaps:
-/// 5 to 25 % with any weights.
+/// `cargo run --release --example densities` prints them for many trajectories. Rosettes and random points leave gaps
+/// and have errors of 5 to 25 % with any weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Density {
-    /// |k|^(d-1), for samples that lie evenly along lines through the centre, or along spirals whose radius grows
-    /// evenly; in a stack of either, |k| in the plane times the thickness of the partition: 0 to 3 % error, also with
-    /// half of the spokes of the Nyquist rate. Weights in the centre are corrected so that the sum equals the integral.
-    /// Spokes of a plane count for the angle between their neighbours (golden-angle spokes are not spread evenly); in a
-    /// stack, and in 3D, lines are assumed to be spread evenly over the angles, and so are partitions. All other
-    /// trajectories, where the error would be 20 to 300 %, are `InvalidArgument`; samples must be in the order of
-    /// acquisition.
+    /// |k|^(d-1): 0 to 3 % error, also with half of the spokes of the Nyquist rate.
+    ///
+    /// It is for samples spaced evenly along lines through the centre, or along spirals whose radius grows evenly. In a
+    /// stack of either, it is |k| in the plane times the thickness of the partition. Weights in the centre are
+    /// corrected so that the sum equals the integral.
+    ///
+    /// Spokes of a plane are weighted by the angle between their neighbours, as golden-angle spokes are not spread
+    /// evenly. In a stack and in 3D, lines and partitions are assumed to be spread evenly. Samples must be in the order
+    /// of acquisition. All other trajectories, with errors of 20 to 300 %, are `InvalidArgument`.
     Ramp,
-    /// One over the density of samples under a window that reaches one Nyquist distance (Jackson et al., IEEE Trans.
-    /// Med. Imaging 10:473, 1991), for any trajectory: 5 to 15 % error. A single division can do no better: a wider
-    /// window blurs the dense centre of spokes and spirals, a narrower one does not see neighbouring lines. It is the
-    /// fastest method for any trajectory.
+    /// Inverse of the density of samples under a window that extends over one Nyquist distance (Jackson et al., IEEE
+    /// Trans. Med. Imaging 10:473, 1991), for any trajectory: 5 to 15 % error.
+    ///
+    /// A single division cannot be more accurate: a wider window blurs the dense centre of spokes and spirals, and a
+    /// narrower one does not reach neighbouring lines. It is the fastest method for any trajectory.
     Jackson,
-    /// The fixed point of w = w / (C w), where C is the convolution with a window that reaches two Nyquist distances
-    /// (Pipe and Menon, Magn. Reson. Med. 41:179, 1999), for any trajectory: 0.4 to 3 % error. Each step starts from
-    /// weights extrapolated from the last two (Nesterov 1983), which saves half of the steps. Stops after `iterations`,
-    /// or when the RMS over the samples of C w - 1 changes by less than `tolerance`: 7 to 15 steps.
+    /// Fixed point of w = w / (C w), where C is the convolution with a window that extends over two Nyquist distances
+    /// (Pipe and Menon, Magn. Reson. Med. 41:179, 1999), for any trajectory: 0.4 to 3 % error.
+    ///
+    /// Each step starts from weights extrapolated from the last two (Nesterov 1983), which saves half of the steps.
+    /// Iterations stop after `iterations`, or if the RMS over the samples of C w - 1 changes by less than `tolerance`:
+    /// after 7 to 15 steps.
     PipeMenon {
-        /// Iterations, at most. With more iterations than the tolerance requires, single weights become uneven.
+        /// Maximum number of iterations. With more iterations than the tolerance requires, single weights become
+        /// uneven.
         iterations: usize,
-        /// Change of the RMS deviation at which iterations stop.
+        /// Change of the RMS deviation below which iterations stop.
         tolerance: f64,
     },
 }
 
-/// What multiplies the samples of an adjoint.
+/// Factors of the samples in an adjoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Weighting {
-    /// Nothing.
+    /// No factors.
     None,
-    /// The density weights given with the geometry, 1 without.
+    /// The density weights of the geometry, or 1 without weights.
     Given,
-    /// Those given or, without, those of Pipe and Menon, scaled so that an object keeps its scale.
+    /// The density weights of the geometry or, without, Pipe-Menon weights, scaled so that an object keeps its scale.
     Gridding,
-    /// The filter of backprojection, which then takes the adjoint's place.
+    /// The filter of backprojection, which then replaces the adjoint.
     Backprojection(Filter),
 }
 
@@ -68,8 +74,10 @@ impl Default for Density {
     }
 }
 
-/// Density weights for samples at `k` (one slice an axis) and images of `dims` voxels. Those of Pipe and Menon begin
-/// with `start`, or with 1: samples in one place keep the ratios of what they began with.
+/// Computes density weights for samples at `k` (one slice per axis) and images of `dims` voxels.
+///
+/// Pipe-Menon iterations start from `start`, or from 1. Samples at the same position keep the ratios of their initial
+/// weights.
 pub fn weights<T: Real, B: Backend<T>>(
     backend: &B,
     k: &[&[T]],
@@ -85,8 +93,8 @@ pub fn weights<T: Real, B: Backend<T>>(
             if iterations == 0 || !(tolerance >= 0.0) {
                 bail!(
                     InvalidArgument,
-                    "Pipe-Menon weights with {iterations} iterations and tolerance {tolerance}: at least one iteration \
-                     and a tolerance of 0 or more are needed"
+                    "Pipe-Menon weights with {iterations} iterations and tolerance {tolerance}: give at least one \
+                     iteration and a tolerance of 0 or more"
                 );
             }
             iterate(backend, k, dims, &PIPE_MENON, start, iterations, tolerance)?
@@ -96,39 +104,42 @@ pub fn weights<T: Real, B: Backend<T>>(
     collect(backend.workers(), samples, "the density weights", |m| T::of(w[m] * scale))
 }
 
-/// A Kaiser-Bessel window under which densities are summed. Spreading and interpolation apply it twice, so that it
-/// reaches `width` / `oversampling` Nyquist distances to each side.
+/// Kaiser-Bessel window for summing densities. Spreading and interpolation apply it twice, so that it extends over
+/// `width` / `oversampling` Nyquist distances to each side.
 struct DensityWindow {
     width: usize,
     beta: f64,
     oversampling: usize,
 }
 
-/// Just wide enough to reach from a line to the next at the Nyquist distance: a wider window blurs the centre of
-/// spokes, a narrower one does not see neighbouring lines (examples/densities prints the errors).
+/// Window of Jackson weights, just wide enough to extend from a line to the next at the Nyquist distance: a wider
+/// window blurs the centre of spokes, and a narrower one does not reach neighbouring lines (examples/densities prints
+/// the errors).
 const JACKSON: DensityWindow = DensityWindow { width: 3, beta: 2.0, oversampling: 3 };
 
-/// The square of its transform weighs aliases by their distance in the image: up to the size of the image, as with the
-/// kernel of Johnson and Pipe (Magn. Reson. Med. 61:439, 2009). A larger beta weighs distant aliases more and near ones
-/// less, with a larger error on PROPELLER blades; with a smaller beta the fixed point oscillates.
+/// Window of Pipe-Menon weights.
+///
+/// The square of its transform weights aliases by their distance in the image, up to the size of the image, as the
+/// kernel of Johnson and Pipe does (Magn. Reson. Med. 61:439, 2009). A larger beta weights distant aliases more and
+/// near ones less, with a larger error on PROPELLER blades. With a smaller beta the fixed point oscillates.
 const PIPE_MENON: DensityWindow = DensityWindow { width: 4, beta: 7.5, oversampling: 2 };
 
-/// Steps that start from extrapolated weights, at most.
+/// Maximum number of steps that start from extrapolated weights.
 const EXTRAPOLATED: usize = 15;
 
-/// The accuracy of the window's values.
+/// Accuracy of the window's values.
 const ACCURACY: f64 = 2e-5;
 
 impl DensityWindow {
-    /// The grid that densities are summed on. Sizes are even, as for all grids, but need not be fast sizes: samples of
-    /// a Cartesian grid lie on its points.
+    /// Returns the size of the grid on which densities are summed. Sizes are even, as for all grids, but not
+    /// necessarily fast FFT sizes: samples of a Cartesian grid coincide with its points.
     fn sizes(&self, dims: &[usize]) -> Vec<usize> {
         let cells = |&n: &usize| n.saturating_mul(self.oversampling).max(2 * self.width).next_multiple_of(2);
         dims.iter().map(cells).collect()
     }
 }
 
-/// Bytes that [`weights`] takes, for the ramp an upper bound.
+/// Returns the bytes that [`weights`] allocates; an upper bound for the ramp.
 pub(crate) fn bytes<T: Real, B: Backend<T>>(
     backend: &B,
     samples: usize,
@@ -138,13 +149,15 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(
     let window = if method == Density::Jackson { &JACKSON } else { &PIPE_MENON };
     let (sizes, complex) = (window.sizes(dims), size_of::<Complex<T>>());
     let grid = checked_product(&[&sizes[..], &[complex]].concat(), "the density grid")?;
-    // The weights, the last weights, the argument of C, and its result.
+    // The weights, the previous weights, the argument of C, and its result.
     let host = product(&[samples, 2 * size_of::<f64>() + 2 * complex]);
     let caller = if backend.is_gpu() { product(&[samples, complex]) } else { 0 };
     let device = [backend.gridder_bytes(samples, &sizes, window.width, 1), grid, product(&[samples, complex]), caller];
     Ok(StepBytes { device: sum(&device), host })
 }
 
+/// Iterates w = w / (C w). Returns the weights after `iterations`, or when the RMS deviation changes by less than
+/// `tolerance`.
 fn iterate<T: Real, B: Backend<T>>(
     backend: &B,
     k: &[&[T]],
@@ -156,14 +169,14 @@ fn iterate<T: Real, B: Backend<T>>(
 ) -> Result<Vec<f64>> {
     let shape = Shape::kaiser_bessel(window.width, window.beta);
     let sizes = window.sizes(dims);
-    // The window's integral over k-space, so that C w is 1 where weights are volumes.
+    // Integral of the window over k-space, so that C w is 1 for weights that are volumes.
     let integral: f64 = sizes.iter().map(|&g| shape.fourier(0.0).powi(2) / g as f64).product();
     let taps = shape.polynomials(0.5 / window.oversampling as f64, ACCURACY);
     let gridder = backend.gridder(k, &sizes, &taps, 1, None)?;
     interrupt::check("the density weights")?;
     let samples = k[0].len();
     let mut w = try_vec(samples, 1.0_f64, "the density weights")?;
-    let mut last = try_vec(samples, 1.0_f64, "the density weights")?;
+    let mut previous = try_vec(samples, 1.0_f64, "the density weights")?;
     // The argument of C: w at first, then w extrapolated.
     let mut extrapolated = try_vec(samples, Complex::new(T::ONE, T::ZERO), "the density weights")?;
     if let Some(start) = start {
@@ -172,7 +185,7 @@ fn iterate<T: Real, B: Backend<T>>(
     let mut density = try_vec(samples, Complex::default(), "the density of samples")?;
     let mut grid = backend.unwritten::<Complex<T>>(checked_product(&sizes, "the density grid")?, "the density grid")?;
     let mut device = backend.unwritten::<Complex<T>>(samples, "the density of samples")?;
-    let mut before = f64::INFINITY;
+    let mut last_deviation = f64::INFINITY;
     for iteration in 1..=iterations {
         interrupt::check("the density weights")?;
         {
@@ -182,29 +195,29 @@ fn iterate<T: Real, B: Backend<T>>(
         interrupt::check("the density weights")?;
         backend.interpolate(&gridder, backend.view(&grid), backend.view_mut(&mut device));
         backend.download(backend.view(&device), &mut density)?;
-        std::mem::swap(&mut w, &mut last);
+        std::mem::swap(&mut w, &mut previous);
         let mut square = 0.0;
         for (m, (w, (from, d))) in w.iter_mut().zip(extrapolated.iter().zip(&density)).enumerate() {
             let d = d.re.wide() / integral;
             if !(d > 0.0) {
-                bail!(NotFinite, "the density at sample {m} is {d}: the trajectory has too few samples there");
+                bail!(NotFinite, "the density at sample {m} is {d}: add samples near it, or choose different weights");
             }
             square += (d - 1.0).powi(2);
             *w = from.re.wide() / d;
         }
         let deviation = (square / samples as f64).sqrt();
         log::debug!("density iteration {iteration}: RMS of C w - 1 is {deviation:.4}");
-        // The first deviation is of the weights 1 and means nothing.
-        if iteration == iterations || iteration > 1 && (before - deviation).abs() < tolerance {
+        // The first deviation belongs to the weights 1 and is meaningless.
+        if iteration == iterations || iteration > 1 && (last_deviation - deviation).abs() < tolerance {
             break;
         }
-        before = deviation;
-        // Ratios are extrapolated, so that weights stay positive: this is w (w / last)^pace up to terms of third order,
-        // and a bounded multiple of w. With more extrapolated steps single weights would grow where samples are dense.
+        last_deviation = deviation;
+        // Ratios are extrapolated, so that weights stay positive: this is w (w / previous)^pace up to terms of third
+        // order, and a bounded multiple of w. With more extrapolated steps, single weights would grow in dense regions.
         let extrapolate = (2..=EXTRAPOLATED).contains(&iteration);
         let pace = if extrapolate { iteration as f64 / (iteration as f64 + 2.0) } else { 0.0 };
-        for (extrapolated, (w, last)) in extrapolated.iter_mut().zip(w.iter().zip(&last)) {
-            let (sum, change) = (w + last, pace * (w - last));
+        for (extrapolated, (w, previous)) in extrapolated.iter_mut().zip(w.iter().zip(&previous)) {
+            let (sum, change) = (w + previous, pace * (w - previous));
             extrapolated.re = T::of(w * (sum + change) / (sum - change));
         }
     }

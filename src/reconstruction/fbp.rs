@@ -1,10 +1,11 @@
 //! Filtered backprojection of 2D radial data (Schiwietz et al., Proc. SPIE 6142:61423T, 2006).
 //!
 //! The Fourier transform of a spoke is a projection of the object (the slice theorem). Each spoke is multiplied by the
-//! ramp |k| and a window, transformed to positions along its line, and the image is the sum over all spokes of the
-//! filtered projection at each voxel's position, by linear interpolation between knots half a voxel apart or less. The
-//! interpolation is the limit: it attenuates high frequencies, for which the filter makes up, and what is left of it is
-//! about as small as the error of the bilinear window near the edge of k-space.
+//! ramp |k| and a window, and transformed to positions along its line. The image is the sum over all spokes of the
+//! filtered projection at each voxel's position, by linear interpolation between knots at most half a voxel apart.
+//!
+//! The interpolation limits the accuracy: it attenuates high frequencies. The filter corrects this; the remaining error
+//! is about as small as that of the bilinear window near the edge of k-space.
 
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::base::buffer_pool::{Lease, Pool};
@@ -18,24 +19,26 @@ use num_complex::Complex;
 use std::f64::consts::PI;
 use std::sync::{Arc, Mutex};
 
-/// Backprojection of the samples of one trajectory, with what was made for the filter used last.
+/// Backprojection of the samples of one trajectory, with the factors of the most recent filter.
 pub(crate) struct FilteredBackprojection<T: Real, B: Backend<T>> {
     spokes: Spokes,
+    /// Largest measured |k|.
     reach: f64,
     backprojector: B::Backprojector,
+    /// Most recent filter and its factors.
     filtered: Mutex<Option<(Filter, Arc<B::Array<T>>)>>,
-    rooms: Pool<B::Array<Complex<T>>>,
+    buffer_pool: Pool<B::Array<Complex<T>>>,
 }
 
-/// The longest spokes that are counted beforehand, in voxels along the longest axis of the image.
+/// Length of the longest spokes in memory estimates, in voxels along the longest axis of the image.
 const LONGEST: usize = 8;
 
-/// The samples of a spoke that are counted where only their number in all is known.
+/// Returns the number of samples per spoke for memory estimates, if only the total number of samples is known.
 pub(crate) fn usual_readout(samples: usize, dims: &[usize]) -> usize {
     samples.min(LONGEST.saturating_mul(dims.iter().copied().fold(1, usize::max)))
 }
 
-/// Bytes that filtered backprojection takes, `arrays` images at once.
+/// Returns the bytes that filtered backprojection allocates, for `arrays` images at once.
 pub(crate) fn bytes<T: Real, B: Backend<T>>(
     backend: &B,
     samples: usize,
@@ -48,7 +51,7 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(
 }
 
 impl Filter {
-    /// The window that the ramp is multiplied by, at a fraction of the largest |k|.
+    /// Returns the window at a fraction of the largest |k|. The ramp is multiplied by it.
     fn window(self, fraction: f64) -> f64 {
         let half = 0.5 * PI * fraction.min(1.0);
         match self {
@@ -61,7 +64,7 @@ impl Filter {
     }
 }
 
-/// sin(a) / a.
+/// Returns sin(a) / a.
 fn sinc(a: f64) -> f64 {
     if a == 0.0 {
         1.0
@@ -71,49 +74,50 @@ fn sinc(a: f64) -> f64 {
 }
 
 impl<T: Real, B: Backend<T>> FilteredBackprojection<T, B> {
-    /// For the spokes of a trajectory. `arrays` is how many arrays of samples come at once, at most.
+    /// Prepares the backprojection of spokes. `arrays` is the maximum number of arrays of samples in one call.
     pub fn new(backend: &B, spokes: Spokes, dims: &[usize], arrays: usize) -> Result<Self> {
         let backprojector = backend.backprojector(&spokes.all, spokes.readout, dims, arrays)?;
-        let (filtered, rooms) = (Mutex::default(), Pool::new());
-        Ok(FilteredBackprojection { reach: spokes.reach(), spokes, backprojector, filtered, rooms })
+        let (filtered, buffer_pool) = (Mutex::default(), Pool::new());
+        Ok(FilteredBackprojection { reach: spokes.reach(), spokes, backprojector, filtered, buffer_pool })
     }
 
-    /// The factors of samples: area, window, the voxel basis `phi(sample)`, and what makes up for the interpolation.
+    /// Returns the factors of samples: area, window, the voxel basis `phi(sample)`, and the correction of the
+    /// interpolation.
     pub fn factors(&self, backend: &B, filter: Filter, phi: impl Fn(usize) -> f64 + Sync) -> Result<Arc<B::Array<T>>> {
         let mut slot = self.filtered.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some((_, made)) = slot.as_ref().filter(|(made_for, _)| *made_for == filter) {
-            return Ok(made.clone());
+        if let Some((_, factors)) = slot.as_ref().filter(|(made_filter, _)| *made_filter == filter) {
+            return Ok(factors.clone());
         }
         let readout = self.spokes.readout;
         let factor = |m: usize| {
             let (spoke, sample) = (m / readout, m % readout);
             let line = &self.spokes.all[spoke];
             let k = line.first + line.step * sample as f64;
-            // Linear interpolation between knots multiplies by sinc^2, on average over the places between them.
+            // Linear interpolation between knots multiplies by sinc^2, on average over the positions between them.
             let interpolation = sinc(PI * k * line.knot_spacing()).powi(2);
             T::of(self.spokes.area(spoke, sample) * filter.window(k.abs() / self.reach) * phi(m) / interpolation)
         };
         let all = readout * self.spokes.all.len();
         let values = collect(backend.workers(), all, "the filter of backprojection", factor)?;
-        let made = Arc::new(backend.upload(&values, "the filter of backprojection")?);
-        *slot = Some((filter, made.clone()));
-        Ok(made)
+        let factors = Arc::new(backend.upload(&values, "the filter of backprojection")?);
+        *slot = Some((filter, factors.clone()));
+        Ok(factors)
     }
 
-    /// Room for [`FilteredBackprojection::backproject`], taken before anything is written.
-    pub fn room(&self, backend: &B) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+    /// Returns the buffer for [`FilteredBackprojection::backproject`], allocated before anything is written.
+    pub fn buffer(&self, backend: &B) -> Result<Lease<'_, B::Array<Complex<T>>>> {
         let len = backend.backprojection_buffer_len(&self.backprojector);
-        self.rooms.try_take(|| backend.unwritten(len, "the backprojection"))
+        self.buffer_pool.try_take(|| backend.unwritten(len, "the backprojection"))
     }
 
-    /// The image of samples that have been multiplied by their factors.
+    /// Computes the image from samples that are multiplied by their factors.
     pub fn backproject(
         &self,
         backend: &B,
         values: Complexes<B, T>,
-        room: &mut B::Array<Complex<T>>,
+        buffer: &mut B::Array<Complex<T>>,
         image: ComplexesMut<B, T>,
     ) {
-        backend.backproject(&self.backprojector, values, backend.view_mut(room), image);
+        backend.backproject(&self.backprojector, values, backend.view_mut(buffer), image);
     }
 }

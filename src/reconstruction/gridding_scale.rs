@@ -1,11 +1,12 @@
-//! The scale at which gridding returns an object.
+//! The scale of gridded images.
 //!
-//! Weights are scaled so that gridding returns a test object h unchanged: with A the gridding of E h, <h, A h> = <h,
-//! h>, that is sum_m w_m |H(k_m)|^2 = sum_r |h(r)|^2, where H is the discrete-time Fourier transform of h. For samples
-//! on a whole Cartesian grid this holds for every h within the image, however few voxels it has (Parseval). h is a
-//! Kaiser window along each axis (Kaiser and Schafer, IEEE Trans. Acoust. Speech Signal Process. 28:105, 1980): it
-//! fills the image, and its spectrum stays where k was measured. Along an axis where k is always 0, h is constant, and
-//! the object must be constant too.
+//! Weights are scaled so that gridding returns a test object h unchanged: <h, A h> = <h, h>, where A h is the gridding
+//! of E h. This means sum_m w_m |H(k_m)|^2 = sum_r |h(r)|^2, where H is the discrete-time Fourier transform of h. For
+//! samples on a whole Cartesian grid it is true for every h within the image, for any number of voxels (Parseval).
+//!
+//! h is a Kaiser window along each axis (Kaiser and Schafer, IEEE Trans. Acoust. Speech Signal Process. 28:105, 1980).
+//! It fills the image, and its spectrum stays in the measured part of k-space. Along an axis with k = 0 everywhere, h
+//! is constant, and the object must also be constant.
 
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{min_max, reach};
@@ -15,38 +16,38 @@ use crate::nufft::window::bessel_i0;
 use std::f64::consts::{PI, TAU};
 use std::ops::Range;
 
-/// The reach of k times the window's length, at most. The spectrum of a longer window would cover only the innermost
-/// samples, the spectrum of a shorter one samples beyond the densely sampled centre.
+/// Largest product of the reach of k and the window's length. The spectrum of a longer window would cover only the
+/// innermost samples; that of a shorter one would cover samples beyond the densely sampled centre.
 const MOST_PERIODS: f64 = 64.0;
-/// The window's length, at most: more voxels change nothing that a scan could resolve.
+/// Largest window length: more voxels change nothing that a scan could resolve.
 const MOST_VOXELS: usize = 1 << 16;
-/// Samples of the spectrum for each period of the window's length; cubics interpolate between them.
+/// Number of samples of the spectrum per period of the window's length; cubics interpolate between them.
 const STEPS: f64 = 32.0;
-/// The largest distance of the nearest sample from k = 0: beyond it, the mean of an object cannot be known. In
-/// Cartesian sample distances 1/n or, where too few samples for these fill k-space, in the mean distance of samples.
+/// Largest distance of the nearest sample from k = 0; beyond it, the mean of an object is unknown. The unit is the
+/// Cartesian sample distance 1/n, or the mean distance of samples if too few samples fill k-space.
 const NEAREST: f64 = 2.0;
 
-/// A density weight after scaling, at most. All of k-space has the volume 1: with a larger weight one sample would
-/// outweigh all others.
+/// Largest density weight after scaling. The volume of k-space is 1: with a larger weight, one sample would outweigh
+/// all others.
 pub(crate) const LARGEST_WEIGHT: f64 = 1e6;
 
-/// The step's name in the message when memory runs out.
+/// Name of the step in the message when memory runs out.
 const WHAT: &str = "the scale of gridding";
 
-/// |H(k)|^2 along an axis, divided by the sum of |h(r)|^2.
-struct Spectrum {
-    /// Its values at i / `steps`, from i = -1 to beyond the reach of k.
+/// Spectrum |H(k)|^2 along an axis, divided by the sum of |h(r)|^2.
+struct WindowSpectrum {
+    /// Values at i / `steps`, from i = -1 to beyond the reach of k.
     table: Vec<f64>,
     steps: f64,
 }
 
-impl Spectrum {
-    /// For `n` voxels and |k| up to `reach`.
-    fn new(n: usize, reach: f64) -> Result<Spectrum> {
+impl WindowSpectrum {
+    /// Computes the spectrum for `n` voxels and |k| up to `reach`.
+    fn new(n: usize, reach: f64) -> Result<WindowSpectrum> {
         let longest = (MOST_PERIODS / reach.max(f64::MIN_POSITIVE)).max(1.0);
         let len = n.min(MOST_VOXELS).min(longest as usize);
         let middle = 0.5 * (len as f64 - 1.0);
-        // The main lobe of this window ends where k does.
+        // The main lobe of this window ends at the reach of k.
         let beta = PI * reach * len as f64;
         let peak = bessel_i0(beta);
         let window = |j: usize| {
@@ -58,30 +59,33 @@ impl Spectrum {
         let steps = STEPS * len as f64;
         let points = (reach * steps).ceil() as usize + 4;
         let values = (0..points).step_by(LANES).flat_map(|first| {
-            let turns = std::array::from_fn(|i| ((first + i) as f64 - 1.0) / steps);
-            cosine_sums(&h, middle, turns).map(|sum| sum * sum / energy)
+            let frequencies = std::array::from_fn(|i| ((first + i) as f64 - 1.0) / steps);
+            cosine_sums(&h, middle, frequencies).map(|sum| sum * sum / energy)
         });
-        Ok(Spectrum { table: try_collect(points, WHAT, values)?, steps })
+        Ok(WindowSpectrum { table: try_collect(points, WHAT, values)?, steps })
     }
 
+    /// Returns the spectrum at `k`, interpolated.
     #[inline(always)]
     fn at(&self, k: f64) -> f64 {
         let x = k.abs() * self.steps;
         let i = (x as usize).min(self.table.len() - 4);
         let t = x - i as f64;
         let [a, b, c, d]: [f64; 4] = self.table[i..i + 4].try_into().expect("four neighbours");
-        // The cubic through four neighbours (Lagrange); the second is at t = 0.
-        let [before, next, last] = [t + 1.0, t - 1.0, t - 2.0];
-        t * next * (d * before - a * last) * (1.0 / 6.0) + before * last * (b * next - c * t) * 0.5
+        // Lagrange's cubic through four neighbours at -1, 0, 1 and 2; the factors are the distances from the others.
+        let [to_a, to_c, to_d] = [t + 1.0, t - 1.0, t - 2.0];
+        t * to_c * (d * to_a - a * to_d) * (1.0 / 6.0) + to_a * to_d * (b * to_c - c * t) * 0.5
     }
 }
 
-/// Values of the spectrum that are computed at once, in vectors.
+/// Number of values of the spectrum that are computed at once, in vectors.
 const LANES: usize = 8;
 
-/// sum_j h(j) cos(2 pi k (j - middle)) for some k. A scan whose trajectory changes with every frame needs a spectrum
-/// for each, so cosines come from cos((j+1) x) = 2 cos(x) cos(j x) - cos((j-1) x). They are begun anew before rounding
-/// errors add up.
+/// Returns sum_j h(j) cos(2 pi k (j - middle)) for several k.
+///
+/// A scan whose trajectory changes with every frame needs one spectrum per frame. For speed, cosines are therefore
+/// computed by cos((j+1) x) = 2 cos(x) cos(j x) - cos((j-1) x). The recurrence restarts before rounding errors
+/// accumulate.
 fn cosine_sums(h: &[f64], middle: f64, k: [f64; LANES]) -> [f64; LANES] {
     const BLOCK: usize = 256;
     let cosines = |j: f64| k.map(|k| (TAU * k * (j - middle)).cos());
@@ -89,22 +93,23 @@ fn cosine_sums(h: &[f64], middle: f64, k: [f64; LANES]) -> [f64; LANES] {
     let mut sums = [0.0; LANES];
     for (block, h) in h.chunks(BLOCK).enumerate() {
         let first = (block * BLOCK) as f64;
-        let (mut before, mut now) = (cosines(first - 1.0), cosines(first));
+        let (mut previous, mut current) = (cosines(first - 1.0), cosines(first));
         for h in h {
             for i in 0..LANES {
-                sums[i] += h * now[i];
-                (before[i], now[i]) = (now[i], twice[i] * now[i] - before[i]);
+                sums[i] += h * current[i];
+                (previous[i], current[i]) = (current[i], twice[i] * current[i] - previous[i]);
             }
         }
     }
     sums
 }
 
-/// The factor of density weights with which gridding returns an object at its scale, see the first lines of this file.
+/// Returns the factor of density weights with which gridding retains the scale of an object: see the head of this file.
 ///
 /// # Errors
-/// `InvalidArgument` where no sample of positive weight lies near the centre of k-space, and where a weight far from
-/// the centre would outweigh all of k-space; `OutOfHostMemory`.
+/// - `InvalidArgument` if no sample of positive weight is near the centre of k-space, or if a weight far from the
+///   centre would outweigh all of k-space.
+/// - `OutOfHostMemory`.
 pub(crate) fn gridding_scale<T: Real>(
     workers: &dyn Workers,
     k: &[&[T]],
@@ -113,13 +118,14 @@ pub(crate) fn gridding_scale<T: Real>(
 ) -> Result<f64> {
     let samples = k[0].len();
     let reaches: Vec<f64> = k.iter().map(|k| reach(min_max(workers, k))).collect();
-    let axes = reaches.iter().zip(dims).map(|(&reach, &n)| Spectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
-    // fold ignores NaN, which is skipped below as not above 0.
+    let axes =
+        reaches.iter().zip(dims).map(|(&reach, &n)| WindowSpectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
+    // fold ignores NaN. Such weights are skipped below, as they are not above 0.
     let largest = fold(workers, samples, 0.0, |chunk| chunk.map(&weight).fold(0.0, f64::max), f64::max);
     let sum_and_nearest = |chunk: Range<usize>| {
         let (mut sum, mut nearest) = (0.0, f64::INFINITY);
         for m in chunk {
-            // Relative to the largest, so that no sum overflows.
+            // Relative to the largest weight, so that no sum overflows.
             let w = weight(m) / largest;
             if !(w > 0.0) {
                 continue;
@@ -134,7 +140,7 @@ pub(crate) fn gridding_scale<T: Real>(
     let merge = |all: (f64, f64), one: (f64, f64)| (all.0 + one.0, all.1.min(one.1));
     let (sum, nearest) = fold(workers, samples, (0.0, f64::INFINITY), sum_and_nearest, merge);
     let nearest = nearest.sqrt();
-    // Cells of a Cartesian grid within the reach of k, and the number of cells for each sample.
+    // Number of cells of a Cartesian grid within the reach of k, and number of cells per sample.
     let axes = reaches.iter().zip(dims).filter(|(_, &n)| n > 1);
     let resolved: Vec<f64> = axes.map(|(reach, &n)| (2.0 * reach * n as f64).max(1.0)).collect();
     let share = resolved.iter().product::<f64>() / samples as f64;
@@ -142,16 +148,16 @@ pub(crate) fn gridding_scale<T: Real>(
     if !(nearest <= allowed) {
         bail!(
             InvalidArgument,
-            "no sample with a positive density weight lies near the centre of k-space (the nearest is {nearest:.1} \
-             sample distances 1/n away, at most {allowed:.1} are allowed), so that the scale of the image cannot be \
-             known: measure the centre, or reconstruct iteratively, which needs no scale"
+            "no sample with a positive density weight is near the centre of k-space (the nearest is {nearest:.1} \
+             sample distances 1/n away, at most {allowed:.1} are allowed), so that the scale of the image is \
+             unknown: measure the centre, or reconstruct iteratively, which needs no scale"
         );
     }
     if !(1.0 / sum <= LARGEST_WEIGHT) {
         bail!(
             InvalidArgument,
-            "the largest density weight stands for {:.1e} times all of k-space when those near its centre are right: \
-             correct the weights",
+            "the largest density weight corresponds to {:.1e} times the volume of k-space, relative to the weights \
+             near the centre: correct the weights",
             1.0 / sum
         );
     }
@@ -176,21 +182,21 @@ mod tests {
         gridding_scale(&SerialExecutor, &trajectory.axes(), dims, |_| weight).unwrap()
     }
 
-    /// On a whole Cartesian grid every sample stands for 1/N of k-space, whatever the size.
+    /// Every sample of a whole Cartesian grid has 1/N of k-space, for any size.
     #[test]
     fn a_cartesian_grid_has_the_scale_of_the_inverse_dft() {
         for dims in [&[1usize, 1][..], &[1, 16], &[2, 2], &[3, 3], &[5, 5], &[64, 64, 1], &[7, 2, 300], &[40, 33]] {
             let voxels: usize = dims.iter().product();
-            let found = scale(&Trajectory::cartesian(dims).unwrap(), dims, 1.0) * voxels as f64;
-            assert!((found - 1.0).abs() < 1e-5, "{dims:?}: {found}");
+            let product = scale(&Trajectory::cartesian(dims).unwrap(), dims, 1.0) * voxels as f64;
+            assert!((product - 1.0).abs() < 1e-5, "{dims:?}: {product}");
         }
     }
 
     #[test]
-    fn the_spectrum_is_the_windows_and_interpolates_it() {
+    fn the_interpolated_spectrum_has_the_energy_of_the_window() {
         for (n, reach) in [(1, 0.5), (2, 0.5), (8, 0.0), (9, 0.3), (64, 0.5), (300, 0.0625)] {
-            let coarse = Spectrum::new(n, reach).unwrap();
-            // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2, less what lies beyond the reach.
+            let coarse = WindowSpectrum::new(n, reach).unwrap();
+            // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2, minus the part beyond the reach.
             if reach == 0.5 {
                 let points = 8 * n;
                 let mean = (0..points).map(|i| coarse.at((i as f64 + 0.3) / points as f64 - 0.5)).sum::<f64>();
@@ -203,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_centre_there_is_no_scale() {
+    fn missing_centre_is_an_error() {
         let spokes = Trajectory::radial2d(100, 128, SpokeOrder::Linear).unwrap();
         let outside = |axis: usize| -> Vec<f64> {
             let far = |m: &usize| spokes.axis(0)[*m].hypot(spokes.axis(1)[*m]) > 0.05;
@@ -226,8 +232,8 @@ mod tests {
             let k = [0.0, 1e-9, -1e-5, 1e-3, 0.03, 0.25, 0.4999, 0.5];
             for (k, sum) in k.iter().zip(cosine_sums(&h, middle, k)) {
                 let cosine = |(j, h): (usize, &f64)| h * (TAU * k * (j as f64 - middle)).cos();
-                let wanted: f64 = h.iter().enumerate().map(cosine).sum();
-                assert!((sum - wanted).abs() < 1e-11 * len as f64, "{len} at {k}: {sum}, {wanted}");
+                let expected: f64 = h.iter().enumerate().map(cosine).sum();
+                assert!((sum - expected).abs() < 1e-11 * len as f64, "{len} at {k}: {sum}, {expected}");
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Images from transforms: conjugate gradients and their priors, filtered backprojection, density compensation, coil
-//! sensitivities, gaps in the sampling, whitening and compression of coils, image sizes. Field maps from images of
-//! several echoes.
+//! Image reconstruction on top of the transforms: conjugate gradients and their priors, filtered backprojection,
+//! density compensation, coil sensitivities, sampling gaps, whitening and compression of coils, image resizing, field
+//! maps.
 
 pub mod cg;
 pub mod coil_matrix;

@@ -1,4 +1,4 @@
-//! Quadratic priors: the R of (E^H W E + lambda R^H R) x = E^H W d.
+//! Quadratic priors: R in (E^H W E + lambda R^H R) x = E^H W d.
 
 use crate::backend::{Backend, Complexes, ComplexesMut, Csr};
 use crate::base::error::{bail, try_collect, try_vec, Result};
@@ -6,10 +6,10 @@ use crate::base::geometry::{check_finite, check_len};
 use crate::base::real::Real;
 use num_complex::Complex;
 
-/// A sparse matrix R in compressed rows, given by the caller.
+/// Sparse matrix R in compressed rows, provided by the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a, T: Real> {
-    /// Start of each row in `columns` and `values`, and the end of the last: [rows + 1], beginning with 0.
+    /// Start of each row in `columns` and `values`, and the end of the last row: [rows + 1], beginning with 0.
     pub rows: &'a [u64],
     /// Column (voxel index) of each entry.
     pub columns: &'a [u64],
@@ -17,7 +17,7 @@ pub struct Matrix<'a, T: Real> {
     pub values: &'a [Complex<T>],
 }
 
-/// The prior: what is known of the image beforehand.
+/// Prior knowledge of the image.
 #[derive(Debug, Clone, Copy, Default)]
 pub enum Prior<'a, T: Real> {
     /// R = 1: the energy of the image.
@@ -25,55 +25,57 @@ pub enum Prior<'a, T: Real> {
     Identity,
     /// R = differences between neighbours along each axis.
     Differences,
-    /// Differences, each multiplied by exp(-(d/s)^2), where d is the difference of the same two voxels in a reference
-    /// image and s is `edge` times the reference's largest magnitude: smooth within tissues, free across their borders
-    /// (after Haldar et al., Magn. Reson. Med. 59:810, 2008, the prior of Stone et al. 2008). R^H R then has the
-    /// squares, exp(-2 (d/s)^2).
+    /// Weighted differences between neighbours: smooth within tissues, free across their borders (after Haldar et al.,
+    /// Magn. Reson. Med. 59:810, 2008, the prior of Stone et al. 2008).
+    ///
+    /// The factor is exp(-(d/s)^2). Here d is the difference of the same two voxels in a reference image, and s is
+    /// `edge` times the reference's largest magnitude. R^H R then has the squares, exp(-2 (d/s)^2).
     Anatomical {
-        /// The reference, [nx, ny, nz], in any unit.
+        /// Reference image, [nx, ny, nz], in any unit.
         reference: &'a [T],
-        /// The difference that counts as a border, as a fraction of the reference's largest magnitude.
+        /// Difference that counts as a border, as a fraction of the reference's largest magnitude.
         edge: f64,
     },
-    /// Any sparse R with as many columns as the image has voxels.
+    /// Any sparse R with one column per voxel.
     Matrix(Matrix<'a, T>),
 }
 
-/// A prior on a backend.
+/// Prior in the memory of a backend.
 pub(crate) enum PriorOperator<T: Real, B: Backend<T>> {
     Identity,
     Differences { dims: Vec<usize>, weights: Option<B::Array<T>> },
-    Matrix { matrix: Sparse<T, B>, adjoint: Sparse<T, B>, product: B::Array<Complex<T>> },
+    Matrix { matrix: SparseMatrix<T, B>, adjoint: SparseMatrix<T, B>, product: B::Array<Complex<T>> },
 }
 
-pub(crate) struct Sparse<T: Real, B: Backend<T>> {
+/// Sparse matrix in compressed rows, in the memory of a backend.
+pub(crate) struct SparseMatrix<T: Real, B: Backend<T>> {
     rows: B::Array<u32>,
     columns: B::Array<u32>,
     values: B::Array<Complex<T>>,
 }
 
-impl<T: Real, B: Backend<T>> Sparse<T, B> {
+impl<T: Real, B: Backend<T>> SparseMatrix<T, B> {
+    /// Uploads a matrix.
     fn new(backend: &B, rows: &[u32], columns: &[u32], values: &[Complex<T>]) -> Result<Self> {
-        Ok(Sparse {
+        Ok(SparseMatrix {
             rows: backend.upload(rows, "the prior's rows")?,
             columns: backend.upload(columns, "the prior's columns")?,
             values: backend.upload(values, "the prior's values")?,
         })
     }
+
+    /// Returns the matrix as an argument of the backend's products.
     fn view<'a>(&'a self, backend: &B) -> Csr<'a, B, T> {
         Csr { rows: backend.view(&self.rows), columns: backend.view(&self.columns), values: backend.view(&self.values) }
     }
 }
 
 impl<T: Real, B: Backend<T>> PriorOperator<T, B> {
-    /// Checks a prior for images of `dims` voxels (`voxels` in all; a list of voxels has no neighbours) and prepares
-    /// it.
+    /// Checks a prior and prepares it for images of `dims` voxels, `voxels` in total. If `listed` is set, the voxels
+    /// are a list, which has no neighbours.
     pub fn new(backend: &B, prior: &Prior<'_, T>, dims: &[usize], voxels: usize, listed: bool) -> Result<Self> {
         if listed && matches!(prior, Prior::Differences | Prior::Anatomical { .. }) {
-            bail!(
-                Unsupported,
-                "voxels of a list have no neighbours: use the identity prior, or give the matrix R yourself"
-            );
+            bail!(Unsupported, "voxels of a list have no neighbours: use the identity prior, or provide a matrix R");
         }
         Ok(match prior {
             Prior::Identity => PriorOperator::Identity,
@@ -87,15 +89,15 @@ impl<T: Real, B: Backend<T>> PriorOperator<T, B> {
                 let (rows, columns) = check_matrix(m, voxels)?;
                 let (t_rows, t_columns, t_values) = adjoint(&rows, &columns, m.values, voxels)?;
                 PriorOperator::Matrix {
-                    matrix: Sparse::new(backend, &rows, &columns, m.values)?,
-                    adjoint: Sparse::new(backend, &t_rows, &t_columns, &t_values)?,
+                    matrix: SparseMatrix::new(backend, &rows, &columns, m.values)?,
+                    adjoint: SparseMatrix::new(backend, &t_rows, &t_columns, &t_values)?,
                     product: backend.zeros(rows.len() - 1, "the prior's product")?,
                 }
             }
         })
     }
 
-    /// y = y + lambda R^H R x.
+    /// Adds lambda R^H R x to y.
     pub fn add(&mut self, backend: &B, lambda: f64, x: Complexes<B, T>, y: ComplexesMut<B, T>) {
         match self {
             PriorOperator::Identity => backend.axpy(lambda, x, y),
@@ -110,16 +112,16 @@ impl<T: Real, B: Backend<T>> PriorOperator<T, B> {
     }
 }
 
-/// Weights in R^H R of the differences between each voxel and the next along each axis, [voxels, axes]: the squares of
-/// the factors in R.
+/// Returns the weights in R^H R of the differences between each voxel and the next along each axis, [voxels, axes]: the
+/// squares of the factors in R.
 fn edge_weights<T: Real>(dims: &[usize], reference: &[T], edge: f64) -> Result<Vec<T>> {
     let voxels: usize = dims.iter().product();
-    check_len("voxels of the reference image", reference.len(), voxels, "one a voxel")?;
+    check_len("voxels of the reference image", reference.len(), voxels, "one per voxel")?;
     if let Some(i) = reference.iter().position(|r| !r.finite()) {
         bail!(NotFinite, "voxel {i} of the reference image is {}: it must be a number", reference[i]);
     }
     if !(edge > 0.0 && edge.is_finite()) {
-        bail!(InvalidArgument, "the prior's edge is {edge}: it must be positive, 0.1 say");
+        bail!(InvalidArgument, "the prior's edge is {edge}: it must be positive, such as 0.1");
     }
     let largest = reference.iter().map(|r| r.wide().abs()).fold(0.0, f64::max);
     let border = edge * if largest > 0.0 { largest } else { 1.0 };
@@ -137,16 +139,17 @@ fn edge_weights<T: Real>(dims: &[usize], reference: &[T], edge: f64) -> Result<V
     Ok(weights)
 }
 
+/// Checks a matrix and returns its row starts and columns in 32 bits.
 fn check_matrix<T: Real>(m: &Matrix<'_, T>, voxels: usize) -> Result<(Vec<u32>, Vec<u32>)> {
     let entries = m.values.len();
-    check_len("column indices of the prior's matrix", m.columns.len(), entries, "one a value")?;
+    check_len("column indices of the prior's matrix", m.columns.len(), entries, "one per value")?;
     check_finite("value of the prior's matrix", m.values)?;
     let most = u32::MAX as usize;
     if entries > most || voxels > most || m.rows.len() > most {
         bail!(
             SizeOverflow,
-            "a prior's matrix of {} rows, {voxels} columns and {entries} entries exceeds 32-bit indices: at most \
-             {most} of each are supported, so leave out what is zero",
+            "a prior's matrix of {} rows, {voxels} columns and {entries} entries exceeds 32-bit indices: give at \
+             most {most} of each, and omit zeros",
             m.rows.len().saturating_sub(1)
         );
     }
@@ -154,8 +157,8 @@ fn check_matrix<T: Real>(m: &Matrix<'_, T>, voxels: usize) -> Result<(Vec<u32>, 
     if m.rows.len() < 2 || ends != (Some(0), Some(entries as u64)) || m.rows.windows(2).any(|w| w[0] > w[1]) {
         bail!(
             InvalidArgument,
-            "the row starts of the prior's matrix must begin with 0, never fall, and end with the number of values \
-             ({entries}); they begin with {:?} and end with {:?}",
+            "the row starts of the prior's matrix begin with {:?} and end with {:?}: they must begin with 0, not \
+             decrease, and end with the number of values ({entries})",
             ends.0,
             ends.1
         );
@@ -171,9 +174,10 @@ fn check_matrix<T: Real>(m: &Matrix<'_, T>, voxels: usize) -> Result<(Vec<u32>, 
     Ok((narrow(m.rows)?, narrow(m.columns)?))
 }
 
-/// Rows, columns and values of the conjugate transpose.
+/// Matrix in compressed rows: row starts, columns and values.
 type OwnedCsr<T> = (Vec<u32>, Vec<u32>, Vec<Complex<T>>);
 
+/// Returns the conjugate transpose of a matrix with `width` columns.
 fn adjoint<T: Real>(rows: &[u32], columns: &[u32], values: &[Complex<T>], width: usize) -> Result<OwnedCsr<T>> {
     let mut starts = try_vec(width + 1, 0u32, "the prior's transpose")?;
     for &c in columns {

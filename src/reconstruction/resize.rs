@@ -1,10 +1,10 @@
-//! Images on another matrix and field of view: from the encoded matrix, on which they are reconstructed, to the matrix
-//! of the result.
+//! Resizing of images from the encoded matrix and field of view, on which they are reconstructed, to those of the
+//! result.
 //!
 //! If the new voxels have a different size, the image is interpolated by its Fourier series, without the frequencies
-//! that the new voxels cannot represent. Then its middle is cut out, or surrounded by zeros. Readout oversampling (a
-//! larger field of view at equal voxels) is thus only cut off. The voxel with index floor(n/2) stays where it is, and
-//! the object keeps its scale.
+//! that the new voxels cannot represent. Then its centre is cut out, or surrounded by zeros. Readout oversampling (a
+//! larger field of view with equal voxels) is thus only cut off. The voxel with index floor(n/2) keeps its position,
+//! and the object keeps its scale.
 //!
 //! The new voxels have exactly the requested size. If a whole number of them fills the field of view, the series is
 //! evaluated by an inverse FFT of that length (`PaddedSpectrum`), otherwise by a chirp z-transform (`ChirpSeries`;
@@ -21,52 +21,54 @@ use crate::base::results::check_results;
 use num_complex::Complex;
 use std::f64::consts::PI;
 
-/// The most voxels of an axis.
-const MOST: usize = 1 << 24;
-/// The least part of a new voxel that the field of view of the given images may be.
-const LEAST: f64 = 1e-3;
+/// Largest number of voxels along an axis.
+const MOST_VOXELS: usize = 1 << 24;
+/// Smallest field of view of the given images, in new voxels.
+const LEAST_FIELD_OF_VIEW: f64 = 1e-3;
 /// Relative distance from a whole number of voxels that counts as rounding: files store fields of view in single
 /// precision. It moves the edge of a field of view of 1000 voxels by 1e-4 voxel.
 const ROUNDING: f64 = 2.5e-7;
-/// No larger part of a voxel counts as rounding, however long the axis.
-const MOST_ROUNDING: f64 = 1e-2;
+/// Largest part of a voxel that counts as rounding, for axes of any length.
+const ROUNDING_LIMIT: f64 = 1e-2;
 
-/// The way of an image from its matrix to another.
+/// Conversion of images from one matrix and field of view to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resize {
     from: [usize; 3],
-    /// The field of view of `from`, in new voxels.
+    /// Field of view of `from`, in new voxels.
     scaled: [f64; 3],
     to: [usize; 3],
 }
 
 impl Resize {
-    /// From images of `from` voxels that cover `fov`, to images of `to` voxels that cover `to_fov`, both in the same
-    /// unit. Along an axis where one of these is not known (0, negative, or not a number), all voxels have one size.
+    /// Creates the conversion from images of `from` voxels that cover `fov` to images of `to` voxels that cover
+    /// `to_fov`, both in the same unit. Along an axis with an unknown field of view (0, negative, or not a number), all
+    /// voxels have the same size.
     ///
     /// # Errors
-    /// `InvalidSize` for anything but two or three sizes an image, or a size of 0; `SizeMismatch` for fields of view of
-    /// another number; `SizeOverflow` where there are too many new voxels.
+    /// - `InvalidSize` for a number of sizes other than 1 to 3, or a size of 0.
+    /// - `SizeMismatch` for a different number of fields of view.
+    /// - `SizeOverflow` if there are too many new voxels.
     pub fn new(from: &[usize], fov: &[f64], to: &[usize], to_fov: &[f64]) -> Result<Resize> {
         let ndim = from.len();
         if !(1..=3).contains(&ndim) || from.contains(&0) || to.contains(&0) {
             bail!(
                 InvalidSize,
-                "from an image of {from:?} voxels to one of {to:?}: each needs 1 to 3 sizes, none of them 0"
+                "an image of {from:?} voxels cannot be resized to {to:?}: give 1 to 3 sizes above 0 for each"
             );
         }
-        check_len("sizes of the image wanted", to.len(), ndim, "as many as the image has")?;
-        check_len("fields of view", fov.len(), ndim, "one an axis")?;
-        check_len("fields of view wanted", to_fov.len(), ndim, "one an axis")?;
+        check_len("sizes of the new image", to.len(), ndim, "one per axis of the image")?;
+        check_len("fields of view", fov.len(), ndim, "one per axis")?;
+        check_len("new fields of view", to_fov.len(), ndim, "one per axis")?;
         let mut resize = Resize { from: [1; 3], scaled: [1.0; 3], to: [1; 3] };
         for axis in 0..ndim {
-            let known = fov[axis] > 0.0 && to_fov[axis] > 0.0 && (fov[axis] / to_fov[axis]).is_finite();
-            let exact = if known { fov[axis] / to_fov[axis] * to[axis] as f64 } else { from[axis] as f64 };
-            if !(LEAST..MOST as f64).contains(&exact) || to[axis] > MOST {
+            let is_known = fov[axis] > 0.0 && to_fov[axis] > 0.0 && (fov[axis] / to_fov[axis]).is_finite();
+            let exact = if is_known { fov[axis] / to_fov[axis] * to[axis] as f64 } else { from[axis] as f64 };
+            if !(LEAST_FIELD_OF_VIEW..MOST_VOXELS as f64).contains(&exact) || to[axis] > MOST_VOXELS {
                 bail!(
                     SizeOverflow,
-                    "axis {axis}: an image that covers {} with {} voxels, wanted to cover {} with {}, needs {exact:.3e} \
-                     voxels in between: correct the fields of view",
+                    "axis {axis}: resizing an image of field of view {} with {} voxels to field of view {} with {} \
+                     voxels requires {exact:.3e} voxels in between: correct the fields of view",
                     fov[axis],
                     from[axis],
                     to_fov[axis],
@@ -75,13 +77,13 @@ impl Resize {
             }
             (resize.from[axis], resize.to[axis]) = (from[axis], to[axis]);
             let whole = exact.round();
-            let is_whole = whole >= 1.0 && (exact - whole).abs() <= (ROUNDING * whole).min(MOST_ROUNDING);
+            let is_whole = whole >= 1.0 && (exact - whole).abs() <= (ROUNDING * whole).min(ROUNDING_LIMIT);
             resize.scaled[axis] = if is_whole { whole } else { exact };
-            if !is_whole && longest_chirp(from[axis], exact, to[axis]) > MOST {
+            if !is_whole && longest_chirp(from[axis], exact, to[axis]) > MOST_VOXELS {
                 bail!(
                     SizeOverflow,
-                    "axis {axis}: {exact:.6} new voxels fill the field of view of {} voxels, and an image this long is \
-                     only resized to a whole number of new voxels: change the fields of view",
+                    "axis {axis}: {exact:.6} new voxels fill the field of view of {} voxels, and an image of this \
+                     length can only be resized to a whole number of new voxels: change the fields of view",
                     from[axis]
                 );
             }
@@ -89,119 +91,119 @@ impl Resize {
         Ok(resize)
     }
 
-    /// The matrix of the given images, 1 on missing axes.
+    /// Returns the matrix of the given images, 1 on missing axes.
     pub fn from(&self) -> [usize; 3] {
         self.from
     }
 
-    /// The number of new voxels, whole or not, that the field of view of the given images contains.
+    /// Returns the field of view of the given images in new voxels, which need not be a whole number.
     pub fn scaled(&self) -> [f64; 3] {
         self.scaled
     }
 
-    /// The matrix of the result, 1 on missing axes.
+    /// Returns the matrix of the result, 1 on missing axes.
     pub fn to(&self) -> [usize; 3] {
         self.to
     }
 
-    /// Whether images stay as they are.
+    /// Returns whether images stay unchanged.
     pub fn is_nothing(&self) -> bool {
         !self.any_interpolates() && self.from == self.to
     }
 
-    /// Brings an image to the new matrix.
+    /// Resizes an image to the new matrix.
     ///
     /// # Errors
-    /// `SizeMismatch` for another number of voxels, `NotFinite` with the index of a voxel that is not, or that
-    /// overflows, `OutOfHostMemory`.
+    /// - `SizeMismatch` for a different number of voxels.
+    /// - `NotFinite` with the index of a voxel that is not finite, or that overflows.
+    /// - `OutOfHostMemory`.
     pub fn apply<T: Real>(&self, image: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
         check(image, &self.from, out, &self.to)?;
         if !self.any_interpolates() {
             recentre(image, &self.from, out, &self.to);
             return Ok(());
         }
-        // Axes that are only cut are cut first: fewer voxels to interpolate.
+        // Axes that are only cut are cut first, so that fewer voxels are interpolated.
         let cut = [0, 1, 2].map(|axis| if self.interpolates(axis) { self.from[axis] } else { self.to[axis] });
         let mut steps = try_vec(checked_product(&cut, "an image")?, Complex::default(), "an image")?;
         recentre(image, &self.from, &mut steps, &cut);
-        let mut steps = Intermediate { dims: cut, voxels: wider(&steps)? };
+        let mut steps = IntermediateImage { dims: cut, voxels: widened(&steps)? };
         for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
-            let mut resample = Resample::new(self.from[axis], self.scaled[axis], self.to[axis])?;
-            steps.along(axis, self.to[axis], resample.most_lines(), |lines, new| resample.run(lines, new))?;
+            let mut resampler = LineResampler::new(self.from[axis], self.scaled[axis], self.to[axis])?;
+            steps.along(axis, self.to[axis], resampler.most_lines(), |lines, new| resampler.run(lines, new))?;
         }
-        put(&steps.voxels, out)
+        write_narrowed(&steps.voxels, out)
     }
 
-    /// The reverse: brings an image of the new matrix to the matrix that images are reconstructed on.
+    /// Resizes an image of the new matrix back to the matrix on which images are reconstructed.
     ///
-    /// If the field of view does not contain a whole number of new voxels, the image is taken to be zero near its
+    /// If the field of view does not contain a whole number of new voxels, the image is assumed to be zero near its
     /// edges: its Fourier series has the period of the next whole number.
     ///
     /// # Errors
-    /// The same as of [`Resize::apply`].
+    /// Those of [`Resize::apply`].
     pub fn undo<T: Real>(&self, image: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
         check(image, &self.to, out, &self.from)?;
         if !self.any_interpolates() {
             recentre(image, &self.to, out, &self.from);
             return Ok(());
         }
-        let mut steps = Intermediate { dims: self.to, voxels: wider(image)? };
+        let mut steps = IntermediateImage { dims: self.to, voxels: widened(image)? };
         for axis in (0..3).filter(|&axis| self.interpolates(axis)) {
             let (to, from) = (self.to[axis], self.from[axis]);
-            // The whole number of new voxels that contains the field of view, and the given voxels in their length.
+            // Whole number of new voxels that contains the field of view, and number of given voxels in their length.
             let period = self.scaled[axis].ceil() as usize;
             let scaled = period as f64 * from as f64 / self.scaled[axis];
-            let mut resample = Resample::new(period, scaled, from)?;
-            let mut padded = try_vec(period * resample.most_lines(), Complex::default(), LINES)?;
-            steps.along(axis, from, resample.most_lines(), |lines, new| {
+            let mut resampler = LineResampler::new(period, scaled, from)?;
+            let mut padded = try_vec(period * resampler.most_lines(), Complex::default(), LINES)?;
+            steps.along(axis, from, resampler.most_lines(), |lines, new| {
                 let count = lines.len() / to;
                 let padded = &mut padded[..period * count];
                 recentre(lines, &[to, count, 1], padded, &[period, count, 1]);
-                resample.run(padded, new);
+                resampler.run(padded, new);
             })?;
         }
         let mut all = try_vec(out.len(), Complex::default(), "an image")?;
         recentre(&steps.voxels, &steps.dims, &mut all, &self.from);
-        put(&all, out)
+        write_narrowed(&all, out)
     }
 
+    /// Returns whether voxels along an axis change their size.
     fn interpolates(&self, axis: usize) -> bool {
         self.from[axis] as f64 != self.scaled[axis]
     }
 
+    /// Returns whether voxels change their size along any axis.
     fn any_interpolates(&self) -> bool {
         (0..3).any(|axis| self.interpolates(axis))
     }
 }
 
+/// Checks the numbers of voxels of both images, and that the voxels are finite.
 fn check<T: Real>(image: &[Complex<T>], from: &[usize; 3], out: &[Complex<T>], to: &[usize; 3]) -> Result<()> {
-    check_len("voxels of the image", image.len(), checked_product(from, "the image")?, "those of its matrix")?;
-    check_len(
-        "voxels of the image wanted",
-        out.len(),
-        checked_product(to, "the image wanted")?,
-        "those of its matrix",
-    )?;
+    check_len("voxels of the image", image.len(), checked_product(from, "the image")?, "the size of its matrix")?;
+    check_len("voxels of the new image", out.len(), checked_product(to, "the new image")?, "the size of its matrix")?;
     check_finite("voxel", image)
 }
 
-fn wider<T: Real>(image: &[Complex<T>]) -> Result<Vec<Complex<f64>>> {
+/// Converts an image to double precision.
+fn widened<T: Real>(image: &[Complex<T>]) -> Result<Vec<Complex<f64>>> {
     try_collect(image.len(), "an image", image.iter().map(|z| wide(*z)))
 }
 
-/// Writes an image in its precision, all or nothing.
-fn put<T: Real>(image: &[Complex<f64>], out: &mut [Complex<T>]) -> Result<()> {
+/// Writes an image in the precision of `out`. `out` is unchanged after an error.
+fn write_narrowed<T: Real>(image: &[Complex<f64>], out: &mut [Complex<T>]) -> Result<()> {
     let image = try_collect(image.len(), "an image", image.iter().map(|z| narrow(*z)))?;
-    check_results("voxel of the image wanted", &image)?;
+    check_results("voxel of the new image", &image)?;
     out.copy_from_slice(&image);
     Ok(())
 }
 
-/// Cuts the middle out of an image of `from` voxels, or surrounds the image by zeros, to `to` voxels. The voxel with
-/// index floor(n/2) stays where it is.
+/// Cuts the centre out of an image of `from` voxels, or surrounds the image by zeros, to `to` voxels. The voxel with
+/// index floor(n/2) keeps its position.
 ///
 /// # Panics
-/// When an image has another number of voxels.
+/// If the number of voxels of an image differs from its matrix.
 pub fn recentre<E: Copy + Default>(image: &[E], from: &[usize; 3], out: &mut [E], to: &[usize; 3]) {
     assert!(image.len() == from.iter().product::<usize>() && out.len() == to.iter().product::<usize>());
     if from == to {
@@ -220,14 +222,14 @@ pub fn recentre<E: Copy + Default>(image: &[E], from: &[usize; 3], out: &mut [E]
     }
 }
 
-/// An image between steps along its axes.
-struct Intermediate {
+/// Intermediate image between the steps along its axes.
+struct IntermediateImage {
     dims: [usize; 3],
     voxels: Vec<Complex<f64>>,
 }
 
-impl Intermediate {
-    /// Replaces the lines along an axis by lines of `size` voxels, up to `most` at a time: `f(lines, new lines)`.
+impl IntermediateImage {
+    /// Replaces the lines along an axis by lines of `size` voxels: `f(lines, new lines)`, up to `most` lines per call.
     fn along(
         &mut self,
         axis: usize,
@@ -242,7 +244,7 @@ impl Intermediate {
         let mut out = try_vec(checked_product(&self.dims, "an image")?, Complex::default(), "an image")?;
         let mut from = try_vec(n * most, Complex::default(), LINES)?;
         let mut to = try_vec(size * most, Complex::default(), LINES)?;
-        // The first voxel of a line that has `len` voxels.
+        // Index of the first voxel of a line that has `len` voxels.
         let start = |line: usize, len: usize| line / stride * len * stride + line % stride;
         for first in (0..count).step_by(most) {
             let lines = first..count.min(first + most);
@@ -261,43 +263,44 @@ impl Intermediate {
     }
 }
 
-/// The array's name in the message when memory runs out.
+/// Name of the array in the message when memory runs out.
 const LINES: &str = "lines of an image";
 
 /// Interpolation of lines of `n` voxels at `to` new voxels, of which `scaled` fill the length of a line. New voxels
 /// beyond the ends of the line are zero.
-enum Resample {
+enum LineResampler {
     Padded(PaddedSpectrum),
     Chirp(ChirpSeries),
 }
 
-impl Resample {
+impl LineResampler {
+    /// Prepares the transforms.
     fn new(n: usize, scaled: f64, to: usize) -> Result<Self> {
         let level = Level::choose(Simd::Auto)?;
         if scaled.fract() == 0.0 {
-            return PaddedSpectrum::new(level, n, scaled as usize, to).map(Resample::Padded);
+            return PaddedSpectrum::new(level, n, scaled as usize, to).map(LineResampler::Padded);
         }
-        ChirpSeries::new(level, n, scaled, to).map(Resample::Chirp)
+        ChirpSeries::new(level, n, scaled, to).map(LineResampler::Chirp)
     }
 
-    /// The most lines of one call.
+    /// Returns the maximum number of lines per call.
     fn most_lines(&self) -> usize {
         match self {
-            Resample::Padded(padded) => padded.down.most_lines(),
-            Resample::Chirp(chirp) => chirp.down.most_lines().min(chirp.convolution.most_lines()),
+            LineResampler::Padded(padded) => padded.down.most_lines(),
+            LineResampler::Chirp(chirp) => chirp.down.most_lines().min(chirp.convolution.most_lines()),
         }
     }
 
-    /// Writes `new`, and overwrites `lines`.
+    /// Interpolates `lines` to `new`, and overwrites `lines`.
     fn run(&mut self, lines: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
         match self {
-            Resample::Padded(padded) => padded.run(lines, new),
-            Resample::Chirp(chirp) => chirp.run(lines, new),
+            LineResampler::Padded(padded) => padded.run(lines, new),
+            LineResampler::Chirp(chirp) => chirp.run(lines, new),
         }
     }
 }
 
-/// A line's spectrum with zeros appended, or its ends cut off: for a whole number of new voxels.
+/// Interpolation by a line's spectrum with zeros appended, or with its ends cut off: for a whole number of new voxels.
 struct PaddedSpectrum {
     n: usize,
     size: usize,
@@ -330,33 +333,34 @@ impl PaddedSpectrum {
     }
 }
 
-/// A line's Fourier series at equidistant places, as a convolution with a chirp. With alpha = 1 / scaled:
+/// Interpolation by a line's Fourier series at equidistant positions, as a convolution with a chirp. With alpha = 1 /
+/// scaled:
 /// - f m = (f^2 + m^2 - (m - f)^2) / 2,
 /// - y(m) = sum_f c(f) exp(i 2 pi f m alpha),
 /// - y(m) = exp(i pi alpha m^2) sum_f [c(f) exp(i pi alpha f^2)] exp(-i pi alpha (m - f)^2).
 struct ChirpSeries {
     n: usize,
     to: usize,
-    /// Frequencies -highest .. highest are retained.
+    /// Largest retained frequency.
     highest: usize,
     down: LineFft,
     convolution: LineFft,
-    /// For each frequency its weight times exp(i pi alpha f^2) / n.
-    before: Vec<Complex<f64>>,
-    /// For each new voxel exp(i pi alpha m^2), 0 beyond the ends of the line.
-    after: Vec<Complex<f64>>,
+    /// Factor of each frequency: weight times exp(i pi alpha f^2) / n.
+    frequency_factors: Vec<Complex<f64>>,
+    /// Factor of each new voxel: exp(i pi alpha m^2), 0 beyond the ends of the line.
+    voxel_factors: Vec<Complex<f64>>,
     /// Transform of exp(-i pi alpha d^2).
     kernel: Vec<Complex<f64>>,
     /// Lines of the convolution.
     work: Vec<Complex<f64>>,
 }
 
-/// The length of the convolution of [`ChirpSeries`].
+/// Returns the length of the convolution of [`ChirpSeries`].
 fn chirp_length(highest: usize, to: usize) -> usize {
     next_fast_size(to + 2 * highest)
 }
 
-/// An upper bound of the lengths of [`Resize::apply`] and [`Resize::undo`] along an axis.
+/// Returns an upper bound of the convolution lengths of [`Resize::apply`] and [`Resize::undo`] along an axis.
 fn longest_chirp(from: usize, scaled: f64, to: usize) -> usize {
     chirp_length(from.max(scaled.ceil() as usize) / 2, to.max(from))
 }
@@ -368,15 +372,15 @@ impl ChirpSeries {
         let highest = limit as usize;
         let length = chirp_length(highest, to);
         let (down, mut convolution) = (LineFft::new(level, n)?, LineFft::new(level, length)?);
-        // The square is exact; the turns are subtracted before the multiplication with pi.
+        // The square is exact. Whole turns are subtracted before the multiplication by pi.
         let chirp = |d: i64| Complex::from_polar(1.0, PI * ((d * d) as f64 * alpha % 2.0));
         let (reach, middle) = (highest as i64, (to / 2) as i64);
         let weight = |f: i64| {
-            // At the limit the frequency and its opposite share the value.
+            // At the limit, the frequency and its negative share the value.
             let half = f.unsigned_abs() as usize == highest && highest as f64 == limit;
             chirp(f) * (if half && highest > 0 { 0.5 } else { 1.0 } / n as f64)
         };
-        let place = |m: i64| {
+        let voxel_factor = |m: i64| {
             let inside = -0.5 * scaled <= m as f64 && (m as f64) < 0.5 * scaled;
             if inside {
                 chirp(m)
@@ -384,8 +388,8 @@ impl ChirpSeries {
                 Complex::default()
             }
         };
-        let before = try_collect(2 * highest + 1, LINES, (-reach..=reach).map(weight))?;
-        let after = try_collect(to, LINES, (-middle..to as i64 - middle).map(place))?;
+        let frequency_factors = try_collect(2 * highest + 1, LINES, (-reach..=reach).map(weight))?;
+        let voxel_factors = try_collect(to, LINES, (-middle..to as i64 - middle).map(voxel_factor))?;
         let mut kernel = try_vec(length, Complex::default(), LINES)?;
         // Entry q - p of the kernel takes frequency p - highest to voxel q - middle.
         for d in -2 * reach..to as i64 {
@@ -395,7 +399,7 @@ impl ChirpSeries {
         convolution.run(false, &mut kernel);
         let lines = down.most_lines().min(convolution.most_lines());
         let work = try_vec(length * lines, Complex::default(), LINES)?;
-        Ok(ChirpSeries { n, to, highest, down, convolution, before, after, kernel, work })
+        Ok(ChirpSeries { n, to, highest, down, convolution, frequency_factors, voxel_factors, kernel, work })
     }
 
     fn run(&mut self, lines: &mut [Complex<f64>], new: &mut [Complex<f64>]) {
@@ -405,7 +409,7 @@ impl ChirpSeries {
         self.down.run(false, lines);
         work.fill(Complex::default());
         for (line, work) in lines.chunks_exact(n).zip(work.chunks_exact_mut(length)) {
-            for (p, (to, factor)) in work.iter_mut().zip(&self.before).enumerate() {
+            for (p, (to, factor)) in work.iter_mut().zip(&self.frequency_factors).enumerate() {
                 *to = line[(p + n - self.highest) % n] * factor;
             }
         }
@@ -413,17 +417,21 @@ impl ChirpSeries {
         work.chunks_exact_mut(length).for_each(|w| w.iter_mut().zip(&self.kernel).for_each(|(w, k)| *w *= k));
         self.convolution.run(true, work);
         for (work, new) in work.chunks_exact(length).zip(new.chunks_exact_mut(self.to)) {
-            new.iter_mut().zip(work).zip(&self.after).for_each(|((new, w), after)| *new = w * after);
+            new.iter_mut()
+                .zip(work)
+                .zip(&self.voxel_factors)
+                .for_each(|((new, w), voxel_factors)| *new = w * voxel_factors);
         }
     }
 }
 
-/// The spectrum of a line for another number of voxels: surplus frequencies are cut off, missing ones are 0.
+/// Converts the spectrum of a line to a different number of voxels: surplus frequencies are cut off, missing ones are
+/// 0.
 fn move_frequencies(line: &[Complex<f64>], new: &mut [Complex<f64>]) {
     let (n, size) = (line.len(), new.len());
     let shared = n.min(size);
     new.fill(Complex::default());
-    // Frequencies -shared/2 .. (shared - 1)/2; with an even number, the lowest also stands for the highest.
+    // Frequencies -shared/2 .. (shared - 1)/2. With an even number, the lowest also represents the highest.
     let positive = shared.div_ceil(2);
     new[..positive].copy_from_slice(&line[..positive]);
     for f in 1..=shared / 2 {
@@ -444,30 +452,28 @@ fn move_frequencies(line: &[Complex<f64>], new: &mut [Complex<f64>]) {
 mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
+    use crate::base::random::SplitMix64;
 
-    /// Numbers in [-0.5, 0.5), from a seed that is printed.
+    /// Returns a generator of numbers in [-0.5, 0.5), from a seed that is printed.
     fn random(seed: u64) -> impl FnMut() -> f64 {
         println!("seed {seed}");
-        let mut state = seed;
-        move || {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            (state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
-        }
+        let mut random = SplitMix64(seed);
+        move || 0.5 - random.uniform()
     }
 
-    /// The image of `from` voxels as a sum of its frequencies, at the new voxels. A frequency at the limit counts half,
-    /// and so does its opposite. The sizes of fields of view and matrices are as they were requested.
-    fn slow(image: &[Complex<f64>], [from, to]: [&[usize]; 2], [fov, to_fov]: [&[f64]; 2]) -> Vec<Complex<f64>> {
+    /// Returns the image of `from` voxels as a sum of its frequencies, at the new voxels. A frequency at the limit
+    /// counts half, and so does its negative. Fields of view and matrices are as requested.
+    fn slow_resize(image: &[Complex<f64>], [from, to]: [&[usize]; 2], [fov, to_fov]: [&[f64]; 2]) -> Vec<Complex<f64>> {
         let tau = std::f64::consts::TAU;
         let sizes = |n: &[usize]| [0, 1, 2].map(|axis| n.get(axis).copied().unwrap_or(1));
         let (from, to) = (sizes(from), sizes(to));
-        // The contribution of voxel `j` of a line to voxel `i` of the new line.
+        // Weight of voxel `j` of a line in voxel `i` of the new line.
         let weight = |axis: usize, i: usize, j: usize| -> f64 {
             let n = from[axis] as f64;
             let s = if axis < fov.len() { to[axis] as f64 * fov[axis] / to_fov[axis] } else { 1.0 };
             let s = if (s - s.round()).abs() < 1e-9 { s.round() } else { s };
             let x = i as f64 - (to[axis] / 2) as f64;
-            // Beyond the field of view are zeros.
+            // Values beyond the field of view are zero.
             let inside = if s.fract() == 0.0 {
                 x >= -(s / 2.0).floor() && x < s - (s / 2.0).floor()
             } else {
@@ -517,7 +523,7 @@ mod tests {
             let count = from.iter().product();
             let image: Vec<Complex<f64>> =
                 (0..count).map(|_| Complex::new(pick(&[0.3, -1.2, 2.0]), pick(&[-0.7, 0.4]))).collect();
-            let (got, want) = (apply(&resize, &image), slow(&image, [&from, &to], [&fov, &to_fov]));
+            let (got, want) = (apply(&resize, &image), slow_resize(&image, [&from, &to], [&fov, &to_fov]));
             let error = got.iter().zip(&want).map(|(a, b)| (a - b).norm()).fold(0.0, f64::max);
             assert!(error < 1e-12, "{resize:?}: {error:e}");
         }
@@ -536,7 +542,7 @@ mod tests {
                 assert_eq!(out[x + 3 * y], want, "{x} {y}");
             }
         }
-        // Fields of view that are not known.
+        // Unknown fields of view.
         for unknown in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let without = Resize::new(&[6, 5], &[unknown; 2], &[3, 7], &[6.0, 14.0]).unwrap();
             let mut again = vec![Complex::new(f32::NAN, 0.0); 21];
@@ -547,10 +553,10 @@ mod tests {
     }
 
     #[test]
-    fn undone_again() {
+    fn undo_reverses_apply() {
         let mut random = random(0x12_0012);
-        // Finer voxels and zeros around: no information is lost with an odd number of frequencies. (With an even number
-        // the lowest is.)
+        // Finer voxels and surrounding zeros: no information is lost with an odd number of frequencies. (With an even
+        // number, the lowest is.)
         let resize = Resize::new(&[7, 5, 4], &[7.0, 5.0, 4.0], &[16, 12, 6], &[8.0, 6.0, 6.0]).unwrap();
         assert_eq!((resize.scaled, resize.from(), resize.to()), ([14.0, 10.0, 4.0], [7, 5, 4], [16, 12, 6]));
         let image: Vec<Complex<f64>> = (0..140).map(|_| Complex::new(random(), random())).collect();
@@ -561,7 +567,7 @@ mod tests {
         assert!(error(&back, &image) < 1e-12, "{:e}", error(&back, &image));
     }
 
-    /// A Gaussian about `centre`, in voxels of width `size` from the middle voxel.
+    /// Returns a Gaussian around `centre`, in voxels of width `size` from the middle voxel.
     fn blob(n: usize, size: f64, centre: [f64; 2]) -> Vec<Complex<f64>> {
         let place = |i: usize, axis: usize| ((i as f64 - (n / 2) as f64) * size - centre[axis]) / 4.0;
         let value = |i: usize| (-0.5 * (place(i % n, 0).powi(2) + place(i / n, 1).powi(2))).exp();
@@ -569,8 +575,9 @@ mod tests {
     }
 
     #[test]
-    fn objects_stay_where_they_are_whatever_the_ratio_of_voxels() {
-        // Voxels of the result as long as 256 / 300 of the given ones: 112.5 of them fill the field of view of 96.
+    fn objects_keep_their_position_for_any_ratio_of_voxel_sizes() {
+        // Voxels of the result that are 256 / 300 as long as the given ones: 112.5 of them fill the field of view of
+        // 96.
         let relative = |a: &[Complex<f64>], b: &[Complex<f64>]| {
             let square = |z: &Complex<f64>| z.norm_sqr();
             (a.iter().zip(b).map(|(a, b)| (a - b).norm_sqr()).sum::<f64>() / b.iter().map(square).sum::<f64>()).sqrt()
@@ -586,7 +593,7 @@ mod tests {
             // With voxels of rounded size the object would be off by more than a percent.
             let rounded = relative(&blob(to, 96.0 / resize.scaled[0].round(), centre), &blob(to, size, centre));
             assert!(rounded > 3e-3, "{to} {to_fov}: {rounded:e}");
-            // Where the result contains the object, the reverse gives it back.
+            // If the result contains the object, `undo` restores it.
             let mut back = vec![Complex::new(f64::NAN, 0.0); 96 * 96];
             resize.undo(&made, &mut back).unwrap();
             let error = relative(&back, &blob(96, 1.0, centre));
@@ -597,14 +604,14 @@ mod tests {
         let half = f64::from(333.3f32 / 2.0);
         assert_eq!(Resize::new(&[128], &[fov], &[64], &[half]).unwrap().scaled[0], 128.0);
         assert_eq!(Resize::new(&[128], &[f64::from(0.1f32)], &[96], &[f64::from(0.3f32)]).unwrap().scaled[0], 32.0);
-        // Long lines that no chirp is planned for.
+        // Lines too long for a chirp z-transform.
         let long = Resize::new(&[(1 << 23) + 1], &[1.0], &[1 << 23], &[1.0 + 1e-5]).unwrap_err();
         assert!(long.kind() == ErrorKind::SizeOverflow && long.message().contains("whole number"), "{long}");
     }
 
     #[test]
     fn overflow_is_an_error() {
-        // Interpolated, neighbours of the largest numbers reach beyond.
+        // Interpolation overshoots next to the largest numbers.
         let image: Vec<Complex<f32>> = (0..8).map(|i| Complex::new([3.3e38f32, -3.3e38][i / 2 % 2], 0.0)).collect();
         let resize = Resize::new(&[8, 1], &[1.0; 2], &[32, 1], &[1.0; 2]).unwrap();
         let mut out = vec![Complex::new(7.0f32, 0.0); 32];
@@ -614,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be() {
+    fn invalid_sizes_are_errors() {
         let kind = |r: Result<Resize>| r.unwrap_err().kind();
         assert_eq!(kind(Resize::new(&[], &[], &[], &[])), ErrorKind::InvalidSize);
         assert_eq!(kind(Resize::new(&[4, 0], &[1.0; 2], &[4, 4], &[1.0; 2])), ErrorKind::InvalidSize);

@@ -1,49 +1,53 @@
-//! The spokes of a 2D radial trajectory, at any angles, recognised from the coordinates in their order of acquisition,
-//! and the area of k-space that each of their samples stands for.
+//! Recognition of the spokes of a 2D radial trajectory, at any angles, from the coordinates in the order of
+//! acquisition, and the area of k-space that each of their samples represents.
 
 use crate::backend::Spoke;
 use crate::base::error::{bail, try_collect, try_reserve, try_vec, Result};
 use crate::base::real::Real;
 use std::f64::consts::{PI, TAU};
 
-/// How far a sample may lie from where it is taken to be, in steps of its spoke: along it, and off an even line.
+/// Largest distance of a sample from its expected position, along the spoke and off an even line, in steps of the
+/// spoke.
 const UNEVEN: f64 = 0.1;
-/// How far a spoke may pass from the centre, in distances of Nyquist.
-const MISS: f64 = 0.1;
-/// How far the nearest sample of a spoke may be from the centre, in steps.
+/// Largest distance of a spoke from the centre, in Nyquist distances.
+const MOST_OFFSET: f64 = 0.1;
+/// Largest distance of a spoke's nearest sample from the centre, in steps.
 const NEAREST: f64 = 1.0 + UNEVEN;
-/// Nearer samples lie in the centre, in steps.
+/// Distance in steps below which a sample is at the centre.
 const CENTRE: f64 = 0.01;
-/// Sectors beyond this width are not covered by the spokes at their ends.
-const SECTOR: f64 = 0.6 * PI;
-/// Directions that differ by less are the same, as those of a spoke that is measured again.
-const SAME: f64 = 1e-5;
-/// Reaches that differ by less, in steps or relatively, are the same.
-const REACH: (f64, f64) = (1.5, 0.03);
+/// Largest width in radians of a sector that the spokes at its ends cover.
+const MOST_SECTOR: f64 = 0.6 * PI;
+/// Difference in radians below which directions are equal, such as those of a repeated spoke.
+const SAME_DIRECTION: f64 = 1e-5;
+/// Differences below which two reaches are equal: in steps, and relative.
+const SAME_REACH: (f64, f64) = (1.5, 0.03);
 
-/// The spokes of a trajectory, of as many samples each, one after the other.
+/// Spokes of a trajectory, one after the other, with the same number of samples each.
 pub struct Spokes {
     pub all: Vec<Spoke>,
+    /// Number of samples per spoke.
     pub readout: usize,
-    /// For each ring of k-space, from the centre outwards, its outer radius, and the angle that each half of each spoke
-    /// stands for there: in the direction of the spoke, and against it.
+    /// Outer radius of each ring of k-space, from the centre outwards, and the angle that each half of each spoke
+    /// represents in the ring: in the direction of the spoke, and opposite to it.
     rings: Vec<(f64, Vec<[f64; 2]>)>,
 }
 
-/// One half of a spoke.
+/// One half of a spoke, from the centre outwards.
 #[derive(Clone, Copy)]
-struct Half {
-    /// Its angle in [0, 2 pi).
+struct HalfSpoke {
+    /// Angle in [0, 2 pi).
     angle: f64,
+    /// Largest |k|, half a step beyond the outermost sample.
     reach: f64,
     step: f64,
     spoke: usize,
-    against: bool,
+    /// Whether the half is opposite to the direction of the spoke.
+    is_opposite: bool,
 }
 
-const REMEDY: &str =
-    "filtered backprojection is for 2D radial data, samples in the order of acquisition; use gridding \
-                      or conjugate gradients for any other trajectory";
+/// Remedy in messages about trajectories that are not radial.
+const REMEDY: &str = "filtered backprojection requires 2D radial data with samples in the order of acquisition; use \
+                      gridding or conjugate gradients for other trajectories";
 
 impl Spokes {
     /// Finds the spokes that samples at `k` lie on, for an image of `dims` voxels.
@@ -65,31 +69,31 @@ impl Spokes {
         if rest != 0 {
             bail!(
                 InvalidArgument,
-                "sample {readout} is the first that is not on the line of sample 0, so spokes have {readout} samples, \
-                 but after {count} spokes {rest} samples are left: give whole spokes of the same length; {REMEDY}"
+                "spokes have {readout} samples, because sample {readout} is not on the line of sample 0, but after \
+                 {count} spokes {rest} samples are left: give whole spokes of equal length; {REMEDY}"
             );
         }
         let rings = rings(&all, readout)?;
         Ok(Spokes { all, readout, rings })
     }
 
-    /// The largest |k| that is measured, half a step beyond the outermost sample.
+    /// Returns the largest measured |k|, half a step beyond the outermost sample.
     pub fn reach(&self) -> f64 {
         let ends =
             |s: &Spoke| s.first.abs().max((s.first + s.step * (self.readout - 1) as f64).abs()) + 0.5 * s.step.abs();
         self.all.iter().map(ends).fold(0.0, f64::max)
     }
 
-    /// The area of k-space that a sample stands for: the ramp |k| times the step and the angle, and near the centre
-    /// what the sum along half a line lacks of the integral.
+    /// Returns the area of k-space that a sample represents: the ramp |k| times the step and the angle. Near the
+    /// centre, the difference between the integral and the sum along half a line is added.
     pub fn area(&self, spoke: usize, sample: usize) -> f64 {
         let Spoke { first, step, .. } = self.all[spoke];
         let (k, width) = (first + step * sample as f64, step.abs());
         let ring = self.rings.iter().find(|ring| k.abs() <= ring.0).or(self.rings.last());
         let angles = ring.map_or([0.0; 2], |ring| ring.1[spoke]);
         let t = k.abs() / width;
-        let correction = width * lacking(t);
-        // A sample in the centre begins both halves, and then the samples beside it begin none.
+        let correction = width * sum_deficit(t);
+        // A sample at the centre starts both halves; the samples next to it then start none.
         let area = match t {
             t if t < CENTRE => (angles[0] + angles[1]) * correction,
             t if t < 1.0 - CENTRE => angles[(k < 0.0) as usize] * (k.abs() + correction),
@@ -99,14 +103,17 @@ impl Spokes {
     }
 }
 
-/// What a sum along half a line lacks of the integral: by the Euler-Maclaurin formula the sum of |k| g over samples of
-/// which the first is t steps from the centre is too small by step g(0) times this times the step.
-pub(super) fn lacking(t: f64) -> f64 {
+/// Returns the difference between the integral and the sum of |k| g along half a line, in units of g(0) times the
+/// squared step. `t` is the distance of the first sample from the centre in steps.
+///
+/// By the Euler-Maclaurin formula, the sum is too small by this amount.
+pub(super) fn sum_deficit(t: f64) -> f64 {
     0.5 * (t * t - t + 1.0 / 6.0)
 }
 
-/// The coordinate of sample `m`. A plan takes 0.5 for -0.5, which is the same for voxels, but not on a line: there it
-/// is the one that continues the samples before or behind it.
+/// Returns the coordinate of sample `m`, with the sign of 0.5 that continues the neighbouring samples.
+///
+/// A plan replaces 0.5 by -0.5. This makes no difference for voxels, but on a line it does.
 pub(crate) fn unwrapped<T: Real>(k: &[T], m: usize) -> f64 {
     let own = k[m].wide();
     if own > -0.5 {
@@ -126,7 +133,7 @@ pub(crate) fn unwrapped<T: Real>(k: &[T], m: usize) -> f64 {
     }
 }
 
-/// Where the line of samples that the first two begin ends.
+/// Returns the index of the first sample that is not on the line of the first two.
 pub(crate) fn first_turn(samples: usize, at: impl Fn(usize) -> [f64; 2]) -> usize {
     if samples < 2 {
         return samples;
@@ -137,7 +144,7 @@ pub(crate) fn first_turn(samples: usize, at: impl Fn(usize) -> [f64; 2]) -> usiz
     (2..samples).find(|&m| turns(m)).unwrap_or(samples)
 }
 
-/// The line through the centre that the samples of a spoke lie on.
+/// Returns the line through the centre that the samples of a spoke are on.
 fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 2]) -> Result<Spoke> {
     let from = spoke * readout;
     let (start, end) = (at(from), at(from + readout - 1));
@@ -145,7 +152,7 @@ fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 
     let step = [(end[0] - start[0]) / steps, (end[1] - start[1]) / steps];
     let width = step[0].hypot(step[1]);
     if width == 0.0 {
-        bail!(InvalidArgument, "spoke {spoke} begins and ends in one place, {start:?}: {REMEDY}");
+        bail!(InvalidArgument, "spoke {spoke} begins and ends at the same position, {start:?}: {REMEDY}");
     }
     for j in 0..readout {
         let place = at(from + j);
@@ -154,7 +161,7 @@ fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 
         if off > UNEVEN {
             bail!(
                 InvalidArgument,
-                "sample {} lies {off:.2} steps off the even line of spoke {spoke}, of samples {from} to {}: {REMEDY}",
+                "sample {} is {off:.2} steps off the even line of spoke {spoke}, of samples {from} to {}: {REMEDY}",
                 from + j,
                 from + readout - 1
             );
@@ -162,12 +169,12 @@ fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 
     }
     let direction = step.map(|s| s / width);
     let first = start[0] * direction[0] + start[1] * direction[1];
-    let miss = (start[0] * direction[1] - start[1] * direction[0]).abs() / nyquist;
-    if miss > MISS {
+    let offset = (start[0] * direction[1] - start[1] * direction[0]).abs() / nyquist;
+    if offset > MOST_OFFSET {
         bail!(
             InvalidArgument,
-            "spoke {spoke} passes the centre of k-space at {miss:.2} of the distance of Nyquist, 1 / (voxels along an \
-             axis): {REMEDY}"
+            "spoke {spoke} passes the centre of k-space at {offset:.2} of the Nyquist distance, 1 / (voxels along \
+             an axis): {REMEDY}"
         );
     }
     let nearest = (-first / width).round().clamp(0.0, steps);
@@ -175,24 +182,24 @@ fn line(spoke: usize, readout: usize, nyquist: f64, at: impl Fn(usize) -> [f64; 
     if gap > NEAREST {
         bail!(
             InvalidArgument,
-            "the sample of spoke {spoke} that is nearest to the centre of k-space is {gap:.1} steps from it, of 1 at \
-             most: {REMEDY}"
+            "the nearest sample of spoke {spoke} to the centre of k-space is {gap:.1} steps from it, but at most 1 \
+             step is allowed: {REMEDY}"
         );
     }
     Ok(Spoke::new(direction, first, width))
 }
 
-/// The rings of k-space in which as many halves of spokes are measured, and the angles that these stand for.
+/// Returns the rings of k-space, each with the same halves of spokes, and the angles that these represent.
 fn rings(all: &[Spoke], readout: usize) -> Result<Vec<(f64, Vec<[f64; 2]>)>> {
-    let mut halves: Vec<Half> = try_reserve(2 * all.len(), "the halves of spokes")?;
+    let mut halves: Vec<HalfSpoke> = try_reserve(2 * all.len(), "the halves of spokes")?;
     for (spoke, s) in all.iter().enumerate() {
         let ends = [s.first, s.first + s.step * (readout - 1) as f64];
         let angle = s.direction[1].atan2(s.direction[0]);
         let step = s.step.abs();
-        for (against, reach) in [(false, ends[0].max(ends[1])), (true, -ends[0].min(ends[1]))] {
+        for (is_opposite, reach) in [(false, ends[0].max(ends[1])), (true, -ends[0].min(ends[1]))] {
             if reach > UNEVEN * step {
-                let angle = (angle + if against { PI } else { 0.0 }).rem_euclid(TAU);
-                halves.push(Half { angle, reach: reach + 0.5 * step, step, spoke, against });
+                let angle = (angle + if is_opposite { PI } else { 0.0 }).rem_euclid(TAU);
+                halves.push(HalfSpoke { angle, reach: reach + 0.5 * step, step, spoke, is_opposite });
             }
         }
     }
@@ -203,12 +210,12 @@ fn rings(all: &[Spoke], readout: usize) -> Result<Vec<(f64, Vec<[f64; 2]>)>> {
     let mut begin = 0;
     for i in 1..=reaches.len() {
         let (lowest, step) = reaches[begin];
-        if i < reaches.len() && reaches[i].0 - lowest <= f64::max(REACH.0 * step, REACH.1 * lowest) {
+        if i < reaches.len() && reaches[i].0 - lowest <= f64::max(SAME_REACH.0 * step, SAME_REACH.1 * lowest) {
             continue;
         }
         let angles = angles(all.len(), halves.iter().filter(|h| h.reach >= lowest), rings.is_empty())?;
         if rings.try_reserve(1).is_err() {
-            bail!(OutOfHostMemory, "could not allocate the rings of k-space: free memory");
+            bail!(OutOfHostMemory, "could not allocate memory for the rings of k-space: free memory");
         }
         rings.push((reaches[i - 1].0, angles));
         begin = i;
@@ -216,21 +223,25 @@ fn rings(all: &[Spoke], readout: usize) -> Result<Vec<(f64, Vec<[f64; 2]>)>> {
     Ok(rings)
 }
 
-/// The angle that each half of `spokes` spokes stands for: half of the way to its neighbours. `innermost` must be
-/// covered all around; beyond, a scan may measure one side only.
-fn angles<'a>(spokes: usize, halves: impl Iterator<Item = &'a Half> + Clone, innermost: bool) -> Result<Vec<[f64; 2]>> {
+/// Returns the angle that each half of `spokes` spokes represents: half of the angles to its neighbours. The innermost
+/// ring must be covered all around; further out, a scan may measure one side only.
+fn angles<'a>(
+    spokes: usize,
+    halves: impl Iterator<Item = &'a HalfSpoke> + Clone,
+    innermost: bool,
+) -> Result<Vec<[f64; 2]>> {
     let mut angles = try_vec(spokes, [0.0; 2], "the angles of spokes")?;
-    // Directions, each with the number of halves that have it.
+    // Directions, each with its number of halves.
     let mut directions: Vec<(f64, usize)> = try_reserve(2 * spokes, "the angles of spokes")?;
     for half in halves.clone() {
         match directions.last_mut() {
-            Some(last) if half.angle - last.0 < SAME => last.1 += 1,
+            Some(last) if half.angle - last.0 < SAME_DIRECTION => last.1 += 1,
             _ => directions.push((half.angle, 1)),
         }
     }
-    if directions.len() > 1 && directions[0].0 + TAU - directions[directions.len() - 1].0 < SAME {
-        let (_, again) = directions.pop().expect("there are two");
-        directions[0].1 += again;
+    if directions.len() > 1 && directions[0].0 + TAU - directions[directions.len() - 1].0 < SAME_DIRECTION {
+        let (_, count) = directions.pop().expect("the list has at least two");
+        directions[0].1 += count;
     }
     let n = directions.len();
     let gap = |i: usize| match (directions[(i + 1) % n].0 - directions[i].0).rem_euclid(TAU) {
@@ -238,30 +249,30 @@ fn angles<'a>(spokes: usize, halves: impl Iterator<Item = &'a Half> + Clone, inn
         gap => gap,
     };
     let widest = (0..n).map(gap).fold(0.0, f64::max);
-    if innermost && widest > SECTOR {
+    if innermost && widest > MOST_SECTOR {
         bail!(
             InvalidArgument,
-            "spokes leave a sector of {:.0} degrees of k-space unmeasured: they must go all around it, at most {:.0} \
+            "a sector of {:.0} degrees of k-space is unmeasured: spokes must cover all angles and be at most {:.0} \
              degrees apart; {REMEDY}",
             widest.to_degrees(),
-            SECTOR.to_degrees()
+            MOST_SECTOR.to_degrees()
         );
     }
     let mut i = 0;
     for half in halves {
-        while i + 1 < n && half.angle - directions[i].0 >= SAME {
+        while i + 1 < n && half.angle - directions[i].0 >= SAME_DIRECTION {
             i += 1;
         }
-        // Halves just below a full turn may have gone to the first direction.
-        let i = if half.angle - directions[i].0 >= SAME { 0 } else { i };
-        let (before, after) = (gap((i + n - 1) % n), gap(i));
-        let share = match (before > SECTOR, after > SECTOR) {
-            (false, false) => 0.5 * (before + after),
-            (true, false) => after,
-            (false, true) => before,
-            (true, true) => SECTOR,
+        // Halves just below a full turn may belong to the first direction.
+        let i = if half.angle - directions[i].0 >= SAME_DIRECTION { 0 } else { i };
+        let (left, right) = (gap((i + n - 1) % n), gap(i));
+        let share = match (left > MOST_SECTOR, right > MOST_SECTOR) {
+            (false, false) => 0.5 * (left + right),
+            (true, false) => right,
+            (false, true) => left,
+            (true, true) => MOST_SECTOR,
         };
-        angles[half.spoke][half.against as usize] = share / directions[i].1 as f64;
+        angles[half.spoke][half.is_opposite as usize] = share / directions[i].1 as f64;
     }
     Ok(angles)
 }
@@ -270,18 +281,20 @@ fn angles<'a>(spokes: usize, halves: impl Iterator<Item = &'a Half> + Clone, inn
 mod tests {
     use super::*;
 
+    /// Returns the samples of a spoke.
     fn spoke(angle: f64, first: f64, step: f64, readout: usize) -> Vec<[f64; 2]> {
         (0..readout).map(|j| first + step * j as f64).map(|r| [r * angle.cos(), r * angle.sin()]).collect()
     }
 
-    fn found(points: &[[f64; 2]], n: usize) -> Result<Spokes> {
+    /// Recognises the spokes of samples for an image of n x n voxels.
+    fn spokes_of(points: &[[f64; 2]], n: usize) -> Result<Spokes> {
         let axis = |a: usize| points.iter().map(|p| p[a]).collect::<Vec<f64>>();
         Spokes::of(&[&axis(0), &axis(1)], &[n, n])
     }
 
-    /// The sum of areas times a Gaussian that ends before the spokes do, over its integral.
+    /// Returns the sum of areas times a Gaussian that ends before the spokes, divided by the Gaussian's integral.
     fn covered(points: &[[f64; 2]], width: f64) -> f64 {
-        let spokes = found(points, 64).unwrap();
+        let spokes = spokes_of(points, 64).unwrap();
         let sum: f64 = points
             .iter()
             .enumerate()
@@ -294,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_cover_k_space_whatever_the_angles() {
+    fn areas_cover_k_space_for_any_angles() {
         let golden = PI * (5.0_f64.sqrt() - 1.0) / 2.0;
         for offset in [0.0, 0.3, 0.5, 0.9] {
             let lines = |angle: &dyn Fn(usize) -> f64, count: usize| -> Vec<[f64; 2]> {
@@ -302,7 +315,7 @@ mod tests {
             };
             let even = lines(&|s| PI * s as f64 / 24.0, 24);
             let gold = lines(&|s| golden * s as f64, 21);
-            // Dense on one side, each angle twice.
+            // Spokes that are dense on one side, with each angle twice.
             let uneven = lines(&|s| PI * ((s / 2) as f64 / 20.0).powi(2), 40);
             let turned = lines(&|s| TAU * s as f64 / 31.0, 31);
             for (name, points) in [("even", even), ("golden", gold), ("uneven", uneven), ("turned", turned)] {
@@ -314,7 +327,7 @@ mod tests {
             (0..40).flat_map(|s| spoke(TAU * s as f64 / 40.0, 0.002, 0.9 / 64.0, 32)).collect();
         let ratio = covered(&outwards, 0.05);
         assert!((ratio - 1.0).abs() < 2e-3, "outwards: {ratio}");
-        // Ends at 0.5, which a plan takes for -0.5, at either end of a spoke.
+        // Ends at 0.5, which a plan replaces by -0.5, at either end of a spoke.
         let mut edges: Vec<[f64; 2]> =
             (0..24).flat_map(|s| spoke(PI * s as f64 / 24.0, 0.5, -1.0 / 32.0, 33)).collect();
         edges[12 * 33..].reverse();
@@ -322,7 +335,7 @@ mod tests {
         assert!(edges.contains(&[-0.5, 0.0]) && edges.iter().flatten().all(|&k| k < 0.5));
         let ratio = covered(&edges, 0.05);
         assert!((ratio - 1.0).abs() < 2e-3, "edges: {ratio}");
-        // An echo that is not in the middle: inside all around, outside by one half of each spoke.
+        // An asymmetric echo: inside, all angles are measured; outside, one half of each spoke.
         let echo: Vec<[f64; 2]> =
             (0..48).flat_map(|s| spoke(TAU * s as f64 / 48.0, -8.0 / 64.0, 1.0 / 64.0, 40)).collect();
         for width in [0.02, 0.05, 0.1] {
@@ -332,29 +345,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_radial_is_refused() {
-        let message = |points: &[[f64; 2]]| found(points, 64).err().expect("an error").to_string();
+    fn other_trajectories_are_errors() {
+        let message = |points: &[[f64; 2]]| spokes_of(points, 64).err().expect("an error").to_string();
         let full: Vec<[f64; 2]> = (0..8).flat_map(|s| spoke(PI * s as f64 / 8.0, -0.5, 1.0 / 32.0, 32)).collect();
-        assert_eq!(found(&full, 64).unwrap().all.len(), 8);
+        assert_eq!(spokes_of(&full, 64).unwrap().all.len(), 8);
         let cut = message(&full[..250]);
         assert!(cut.contains("after 7 spokes 26 samples are left") && cut.contains("whole spokes"), "{cut}");
         assert!(!cut.contains("not radial"), "{cut}");
         let mut bent = full.clone();
         bent[40][0] += 0.01;
-        assert!(message(&bent).contains("sample 40 lies 0.32 steps off"), "{}", message(&bent));
+        assert!(message(&bent).contains("sample 40 is 0.32 steps off"), "{}", message(&bent));
         let shifted: Vec<[f64; 2]> = full.iter().map(|p| [p[0] + 0.01, p[1]]).collect();
         assert!(message(&shifted).contains("passes the centre"), "{}", message(&shifted));
         let ring: Vec<[f64; 2]> = (0..8).flat_map(|s| spoke(TAU * s as f64 / 8.0, 0.2, 1.0 / 64.0, 16)).collect();
         assert!(message(&ring).contains("steps from it"), "{}", message(&ring));
         let half: Vec<[f64; 2]> = (0..8).flat_map(|s| spoke(PI * s as f64 / 8.0, 0.0, 1.0 / 64.0, 32)).collect();
         assert!(message(&half).contains("unmeasured"), "{}", message(&half));
-        assert!(message(&[[0.0; 2]; 64]).contains("begins and ends in one place"));
+        assert!(message(&[[0.0; 2]; 64]).contains("begins and ends at the same position"));
         let cartesian: Vec<[f64; 2]> =
             (0..16).flat_map(|y| (0..16).map(move |x| [x as f64 / 16.0 - 0.5, y as f64 / 16.0 - 0.5])).collect();
         assert!(message(&cartesian).contains("passes the centre"), "{}", message(&cartesian));
         let spiral: Vec<[f64; 2]> =
             (0..512).map(|m| m as f64).map(|m| [0.001 * m * (0.1 * m).cos(), 0.001 * m * (0.1 * m).sin()]).collect();
-        // Whether or not the number of samples can be divided by the first "spoke", the cause is the same.
+        // The cause is the same whether or not the length of the first "spoke" divides the number of samples.
         let readout = first_turn(spiral.len(), |m| spiral[m]);
         for samples in [spiral.len(), spiral.len() / readout * readout] {
             let text = message(&spiral[..samples]);

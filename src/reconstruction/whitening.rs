@@ -1,57 +1,59 @@
 //! Noise whitening: the covariance of the coils' noise, and the matrix that makes it the identity.
 //!
-//! Least squares, and the combination of coils, take the noise of all coils for equal and independent. That of a real
-//! array is neither. Whitened data, with whitened sensitivities, are (Pruessmann et al., Magn. Reson. Med. 46:638,
-//! 2001, appendix A).
+//! Least squares and the combination of coils assume that the noise of all coils is equal and independent. The noise of
+//! a real array is neither. Whitened data, with whitened sensitivities, meet the assumption (Pruessmann et al., Magn.
+//! Reson. Med. 46:638, 2001, appendix A).
 
 use super::coil_matrix::{CoilMatrix, Covariance};
-use crate::base::error::{bail, checked_product, try_vec, Result};
+use crate::base::dense::inverse_cholesky;
+use crate::base::error::{bail, checked_product, Result};
 use crate::base::geometry::{check_finite, check_len};
 use crate::base::real::Real;
 use crate::base::results::check_results;
 use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 
-/// What of a coil's noise has to be its own: less is rounding of single precision.
-const LEAST_OWN: f64 = 1e-6;
-/// How far entries may be from those of a Hermitian matrix, of the root of the product of their variances.
+/// Smallest share of a coil's noise variance that is independent of the previous coils. A smaller share is a rounding
+/// error of single precision.
+const LEAST_INDEPENDENT: f64 = 1e-6;
+/// Largest deviation of entries from a Hermitian matrix, relative to the root of the product of their variances.
 const HERMITIAN: f64 = 1e-4;
 
-/// How noise was sampled, and how the scan: ISMRMRD's `sample_time_us` and `relativeReceiverNoiseBandwidth`.
+/// Sampling of the noise and of the scan: ISMRMRD's `sample_time_us` and `relativeReceiverNoiseBandwidth`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NoiseSampling {
     /// Time from one sample of noise to the next.
     pub noise_dwell: f64,
-    /// The same of the scan, in the same unit.
+    /// Time from one sample of the scan to the next, in the same unit.
     pub dwell: f64,
-    /// The receiver's noise bandwidth over its sampling bandwidth, in (0, 1].
+    /// Receiver's noise bandwidth divided by its sampling bandwidth, in (0, 1].
     pub receiver_bandwidth: f64,
 }
 
 impl NoiseSampling {
-    /// Noise that was sampled like the scan.
+    /// Sampling of noise with the same dwell time as the scan.
     pub const SAME: NoiseSampling = NoiseSampling { noise_dwell: 1.0, dwell: 1.0, receiver_bandwidth: 1.0 };
 
-    /// The variance of the scan's noise over that of the noise samples: the longer the dwell time, the narrower the
-    /// band, and the less noise in it.
+    /// Returns the variance of the scan's noise divided by that of the noise samples. A longer dwell time means a
+    /// narrower band and less noise.
     ///
     /// # Errors
-    /// `InvalidArgument` for times that are not above 0, a bandwidth that is not in (0, 1], and a ratio that
-    /// overflows or vanishes.
+    /// `InvalidArgument` for times that are not above 0, a bandwidth outside (0, 1], and a ratio that overflows or
+    /// vanishes.
     pub fn variance_ratio(&self) -> Result<f64> {
         let NoiseSampling { noise_dwell, dwell, receiver_bandwidth } = *self;
         let positive = |x: f64| x > 0.0 && x.is_finite();
         if !positive(noise_dwell) || !positive(dwell) {
             bail!(
                 InvalidArgument,
-                "the dwell time of noise is {noise_dwell}, of the scan {dwell}: both must be above 0"
+                "the dwell time of the noise is {noise_dwell} and that of the scan {dwell}: both must be above 0"
             );
         }
         if !(positive(receiver_bandwidth) && receiver_bandwidth <= 1.0) {
             bail!(
                 InvalidArgument,
-                "the receiver's noise bandwidth is {receiver_bandwidth} of its sampling bandwidth: it is above 0, and \
-                 at most 1"
+                "the receiver's noise bandwidth is {receiver_bandwidth} of its sampling bandwidth: it must be above 0 \
+                 and at most 1"
             );
         }
         let ratio = noise_dwell / dwell / receiver_bandwidth;
@@ -66,7 +68,7 @@ impl NoiseSampling {
     }
 }
 
-/// The covariance of coils' noise, psi(a, b) = mean of n_a conj(n_b) in the samples of the scan.
+/// Covariance of the coils' noise, psi(a, b) = mean of n_a conj(n_b) in the samples of the scan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseCovariance {
     coils: usize,
@@ -74,21 +76,23 @@ pub struct NoiseCovariance {
 }
 
 impl NoiseCovariance {
-    /// The covariance of samples without signal, [samples, coils].
+    /// Computes the covariance from samples without signal, [samples, coils].
     ///
     /// # Errors
-    /// `InvalidSize` for fewer samples than coils, `SizeMismatch` for a length that is no multiple of the coils,
-    /// `NotFinite` for a NaN, with its index, and for variances that overflow, `InvalidArgument` for times as
-    /// [`NoiseSampling::variance_ratio`] refuses, `OutOfHostMemory`.
+    /// - `InvalidSize` for fewer samples than coils.
+    /// - `SizeMismatch` for a length that is not a multiple of the coils.
+    /// - `NotFinite` for a NaN, with its index, and for variances that overflow.
+    /// - `InvalidArgument` for the errors of [`NoiseSampling::variance_ratio`].
+    /// - `OutOfHostMemory`.
     pub fn of<T: Real>(noise: &[Complex<T>], coils: usize, sampling: NoiseSampling) -> Result<Self> {
         let ratio = sampling.variance_ratio()?;
         if coils == 0 || noise.is_empty() {
-            bail!(InvalidSize, "{} samples of noise of {coils} coils: at least one of each is needed", noise.len());
+            bail!(InvalidSize, "{} samples of noise of {coils} coils: give at least one of each", noise.len());
         }
         if !noise.len().is_multiple_of(coils) {
             bail!(
                 SizeMismatch,
-                "{} numbers of noise are not [samples, {coils} coils]: noise and data must be of the same coils",
+                "{} numbers of noise are not [samples, {coils} coils]: noise and data must have the same coils",
                 noise.len()
             );
         }
@@ -96,18 +100,18 @@ impl NoiseCovariance {
         if samples < coils {
             bail!(
                 InvalidSize,
-                "{samples} samples of noise of {coils} coils: fewer samples than coils have no covariance that can be \
-                 inverted; {} are needed for one that errs by 10 %",
-                enough(coils)
+                "{samples} samples of noise of {coils} coils have no invertible covariance: give at least as many \
+                 samples as coils, and {} for an error of 10 %",
+                recommended_samples(coils)
             );
         }
         check_finite("noise sample", noise)?;
-        if samples < enough(coils) {
+        if samples < recommended_samples(coils) {
             let message = format!(
-                "{samples} samples of noise of {coils} coils: whitening errs by about {:.0} %: measure {} samples for \
-                 10 %",
-                100.0 * error_of(samples, coils),
-                enough(coils)
+                "{samples} samples of noise of {coils} coils: whitening has an error of about {:.0} %; measure {} \
+                 samples for 10 %",
+                100.0 * covariance_error(samples, coils),
+                recommended_samples(coils)
             );
             raise(WarningKind::Noise, message);
         }
@@ -118,14 +122,14 @@ impl NoiseCovariance {
         Ok(NoiseCovariance { coils, entries: sums.entries })
     }
 
-    /// A covariance that is known, [coils, coils].
+    /// Creates a covariance from its entries, [coils, coils].
     ///
     /// # Errors
-    /// `InvalidSize` for no coils, `SizeMismatch` for another length, `NotFinite` for a NaN, and `InvalidArgument` for
-    /// a variance that is not above 0 and a matrix that is not Hermitian, with the entry.
+    /// - `InvalidSize` for no coils, `SizeMismatch` for a different length, `NotFinite` for a NaN.
+    /// - `InvalidArgument`, with the entry, for a variance that is not above 0 and a matrix that is not Hermitian.
     pub fn new(coils: usize, entries: Vec<Complex<f64>>) -> Result<Self> {
         if coils == 0 {
-            bail!(InvalidSize, "a noise covariance of 0 coils: at least one is needed");
+            bail!(InvalidSize, "the noise covariance has 0 coils: give at least one");
         }
         let needed = checked_product(&[coils, coils], "the noise covariance")?;
         check_len("entries of the noise covariance", entries.len(), needed, "coils times coils")?;
@@ -135,7 +139,7 @@ impl NoiseCovariance {
             if !(at(c, c).re > 0.0) {
                 bail!(
                     InvalidArgument,
-                    "the noise of coil {c} has the variance {}: it must be above 0; leave a coil without noise out",
+                    "the noise of coil {c} has the variance {}: it must be above 0; omit coils without noise",
                     at(c, c).re
                 );
             }
@@ -145,8 +149,8 @@ impl NoiseCovariance {
                 if (at(a, b) - at(b, a).conj()).norm() > HERMITIAN * at(a, a).re.sqrt() * at(b, b).re.sqrt() {
                     bail!(
                         InvalidArgument,
-                        "the noise covariance is not Hermitian: its entry ({a}, {b}) is {}, and ({b}, {a}) is {}: each \
-                         must be the other's conjugate",
+                        "entry ({a}, {b}) of the noise covariance is {}, and ({b}, {a}) is {}: the matrix must be \
+                         Hermitian, so that each is the conjugate of the other",
                         at(a, b),
                         at(b, a)
                     );
@@ -156,64 +160,45 @@ impl NoiseCovariance {
         Ok(NoiseCovariance { coils, entries })
     }
 
-    /// The coils.
+    /// Returns the number of coils.
     pub fn coils(&self) -> usize {
         self.coils
     }
 
-    /// [coils, coils].
+    /// Returns the entries, [coils, coils].
     pub fn entries(&self) -> &[Complex<f64>] {
         &self.entries
     }
 
-    /// The matrix that makes the noise of all coils independent, each of variance 1 (the mean of |n|^2): the inverse of
-    /// the Cholesky factor of the covariance.
+    /// Returns the matrix that makes the noise of all coils independent, each with variance 1 (the mean of |n|^2): the
+    /// inverse of the Cholesky factor of the covariance.
     ///
     /// # Errors
     /// `InvalidArgument` for a covariance that is singular, with the coil; `OutOfHostMemory`.
     pub fn whitening(&self) -> Result<CoilMatrix> {
         let n = self.coils;
-        let at = |a: usize, b: usize| b * n + a;
-        let mut factor = try_vec(n * n, Complex::default(), "the whitening matrix")?;
-        for b in 0..n {
-            for a in b..n {
-                let known: Complex<f64> = (0..b).map(|c| factor[at(a, c)] * factor[at(b, c)].conj()).sum();
-                let rest = self.entries[at(a, b)] - known;
-                if a > b {
-                    factor[at(a, b)] = rest / factor[at(b, b)].re;
-                    continue;
+        let inverse = match inverse_cholesky(&self.entries, n, LEAST_INDEPENDENT, "the whitening matrix")? {
+            Ok(inverse) => inverse,
+            Err(b) => bail!(
+                InvalidArgument,
+                "the noise covariance of {n} coils is singular: coil {b} {}: leave this coil out, or measure more noise",
+                if self.entries[b * n + b].re > 0.0 {
+                    "has only noise that the coils before it also have"
+                } else {
+                    "has no noise"
                 }
-                let variance = self.entries[at(b, b)].re;
-                if !(rest.re > LEAST_OWN * variance) {
-                    bail!(
-                        InvalidArgument,
-                        "the noise covariance of {n} coils is singular: coil {b} {}: leave it out, or measure more \
-                         noise",
-                        if variance > 0.0 { "has no noise but that of the coils before it" } else { "has no noise" }
-                    );
-                }
-                factor[at(b, b)] = Complex::new(rest.re.sqrt(), 0.0);
-            }
-        }
-        // Column by column, by forward substitution.
-        let mut inverse = try_vec(n * n, Complex::default(), "the whitening matrix")?;
-        for b in 0..n {
-            inverse[at(b, b)] = Complex::new(1.0 / factor[at(b, b)].re, 0.0);
-            for a in b + 1..n {
-                let known: Complex<f64> = (b..a).map(|c| factor[at(a, c)] * inverse[at(c, b)]).sum();
-                inverse[at(a, b)] = -known / factor[at(a, a)].re;
-            }
-        }
+            ),
+        };
         CoilMatrix::new(n, n, inverse)
     }
 }
 
-/// About the relative error of a covariance of so many samples (in the spectral norm).
-fn error_of(samples: usize, coils: usize) -> f64 {
+/// Returns the approximate relative error of a covariance estimated from `samples` samples (in the spectral norm).
+fn covariance_error(samples: usize, coils: usize) -> f64 {
     2.0 * (coils as f64 / samples as f64).sqrt()
 }
 
-/// Samples for an error of 10 %.
-fn enough(coils: usize) -> usize {
+/// Returns the number of samples for an error of 10 %.
+fn recommended_samples(coils: usize) -> usize {
     400 * coils
 }

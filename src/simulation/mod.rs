@@ -1,4 +1,4 @@
-//! Simulated scans of known objects: trajectories, phantoms with exact k-space, and errors of images.
+//! Simulated scans of known objects: trajectories, phantoms with k-space in closed form, and error measures of images.
 
 pub mod metrics;
 pub mod phantom;

@@ -125,7 +125,7 @@ fn incomplete_priors_are_refused() {
         (&|c| c.matrix_columns = null(), RECON_NULL_POINTER, &["matrix_columns"]),
         (&|c| c.matrix_values = null(), RECON_NULL_POINTER, &["matrix_values"]),
         (&|c| c.matrix_starts = beyond_memory.as_ptr(), RECON_SIZE_OVERFLOW, &["matrix_columns"]),
-        (&|c| c.matrix_starts = decreasing.as_ptr(), RECON_INVALID_ARGUMENT, &["never fall"]),
+        (&|c| c.matrix_starts = decreasing.as_ptr(), RECON_INVALID_ARGUMENT, &["not decrease"]),
     ];
     for (change, status, words) in cases {
         let matrix = |c: &mut recon_cg_options| {

@@ -219,8 +219,9 @@ fn missing_calibration_lines_have_a_remedy() {
 #[test]
 fn undersampled_spirals_cause_warnings() {
     let dir = TempDir::new();
-    let narrowed = "coil maps are estimated from the central 8 samples: further out the scan is undersampled";
-    let cleared = "coil maps are 0 in the corners of the field of view: gaps between samples are wider than 1/FOV";
+    let narrowed = "coil maps are estimated from the central 8 samples, because the scan is undersampled further out";
+    let cleared =
+        "coil maps are 0 in the corners of the field of view, because gaps between samples are wider than 1/FOV";
     // The gaps are 48 / turns / interleaves, in 1/FOV. The gaps of the last spiral are exactly 1/FOV.
     for (interleaves, turns, warning) in
         [(4, 8.0, Some(narrowed)), (5, 8.0, Some(narrowed)), (8, 5.5, Some(cleared)), (6, 8.0, None)]

@@ -167,7 +167,7 @@ fn choose(random: &mut impl FnMut() -> f64, n: usize, count: usize) -> Vec<usize
     }
     let mut set = std::collections::BTreeSet::new();
     while set.len() < count {
-        set.insert(((1.0 - random()) * n as f64) as usize);
+        set.insert((((1.0 - random()) * n as f64) as usize).min(n - 1));
     }
     set.into_iter().collect()
 }
