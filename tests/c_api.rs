@@ -1659,7 +1659,7 @@ fn widths_and_oversamplings_that_no_window_has_are_refused() {
     }
     fails(&|o| (o.width, o.method) = (4, 1), RECON_INVALID_ARGUMENT, &["width", "exact"]);
     fails(&|o| (o.oversampling, o.method) = (1.5, 1), RECON_INVALID_ARGUMENT, &["oversampling", "exact"]);
-    let words = ["1e-5", "4 cells", "1.5", "a width of", "would keep it"];
+    let words = ["1e-5", "4 cells", "1.5", "a width of", "would meet it"];
     let beyond = |o: &mut recon_options| (o.width, o.oversampling, o.tolerance) = (4, 1.5, 1e-5);
     fails(&beyond, RECON_TOLERANCE_OUT_OF_RANGE, &words);
 }
@@ -2342,7 +2342,7 @@ fn everything_long_is_interrupted() {
         }
         let before = 0x1230 as *mut recon_plan;
         let mut made = before;
-        caller.stops(1, "the making of a plan", || recon_plan_create(&raw const g, &raw const o, &raw mut made));
+        caller.stops(1, "the creation of a plan", || recon_plan_create(&raw const g, &raw const o, &raw mut made));
         assert_eq!(made, before, "the plan was touched");
     }
     [&out, &grid, &q].into_iter().for_each(|out| untouched(out));

@@ -159,7 +159,7 @@ fn a_named_tolerance_out_of_reach_is_refused_with_what_would_keep_it() {
         [(4, 1.5, 1e-5), (4, 0.0, 1e-6), (6, 2.0, 1e-8), (3, 1.25, 1e-1 / 3.0), (2, 1.3, 1e-10), (12, 1.25, 1e-9)]
     {
         let options = Options { tolerance, ..named(Window::Minimax, width, oversampling) };
-        let text = refused(&options, ErrorKind::ToleranceOutOfRange, &["minimax", "would keep it"]);
+        let text = refused(&options, ErrorKind::ToleranceOutOfRange, &["minimax", "would meet it"]);
         let reached = number(&text, "(").unwrap();
         assert!(reached > tolerance, "{text}");
         // Printed with two digits.
@@ -174,7 +174,7 @@ fn a_named_tolerance_out_of_reach_is_refused_with_what_would_keep_it() {
     }
     // Nothing that is named would help: a Gaussian has half the digits.
     let options = Options { tolerance: 1e-12, ..named(Window::Gaussian, 16, 2.5) };
-    refused(&options, ErrorKind::ToleranceOutOfRange, &["Gaussian", "the minimax window would keep it"]);
+    refused(&options, ErrorKind::ToleranceOutOfRange, &["Gaussian", "the minimax window would meet it"]);
 }
 
 #[test]

@@ -136,7 +136,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<Input<'a, E>> {
         Ok(match source {
             // SAFETY: every operation of a plan waits before it returns the caller's arrays, by `deliver`, or where it
-            // fails (see `Call` in src/plan.rs).
+            // fails (see `PlanCall` in src/plan/state.rs).
             Source::Host(host) => Input::Copied(unsafe { self.gpu.copy_in(host, "the caller's array") }?),
             Source::Device(slice) => Input::InPlace(slice),
         })
