@@ -9,7 +9,7 @@
 //! - the median microseconds of selection, taps and correction
 
 use recon::backend::cpu::cost;
-use recon::nufft::choice::{choose, Wanted};
+use recon::nufft::gridding_params::{choose, WindowRequest};
 use recon::{Result, Window};
 use std::time::Instant;
 
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
             let mut of_last = None;
             for _ in 0..RUNS {
                 let started = Instant::now();
-                let choice = choose(Wanted::new(window, tolerance), &dims, f32::EPSILON as f64, price)?;
+                let choice = choose(WindowRequest::new(window, tolerance), &dims, f32::EPSILON as f64, price)?;
                 times[0].push(started.elapsed());
                 let started = Instant::now();
                 let taps = choice.taps(&dims);

@@ -6,7 +6,7 @@
 
 use recon::backend::cpu::{cost, Cpu};
 use recon::backend::Backend;
-use recon::nufft::choice::{choices, Choice};
+use recon::nufft::gridding_params::{choices, GriddingParams};
 use recon::trajectory::SpokeOrder;
 use recon::{Complex, Result, Simd, Trajectory, Window};
 use std::time::Instant;
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
                  model  of it"
             );
             let all = choices(Window::default(), &dims, tolerance, f32::EPSILON as f64);
-            let model = |c: &Choice| cost::transform(&c.grid, &dims, k[0].len(), c.shape.width(), 4) * 1e-6;
+            let model = |c: &GriddingParams| cost::transform(&c.grid, &dims, k[0].len(), c.shape.width(), 4) * 1e-6;
             let cheapest = all.iter().map(model).fold(f64::INFINITY, f64::min);
             for choice in &all {
                 let [plan, spread, down, up, interpolate] = stages(threads, &k, &dims, choice)?;
@@ -55,7 +55,7 @@ fn main() -> Result<()> {
 }
 
 /// Returns the median milliseconds of planning, spreading, grid to image, image to grid, and interpolating.
-fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &Choice) -> Result<[f64; 5]> {
+fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &GriddingParams) -> Result<[f64; 5]> {
     let cpu = Cpu::new(threads, Simd::Auto)?;
     let b: &dyn Fn(Instant) -> f64 = &|started| 1e3 * started.elapsed().as_secs_f64();
     let correction = choice.correction(dims)?;

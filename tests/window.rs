@@ -6,7 +6,7 @@ use common::transforms::*;
 use common::*;
 use recon::backend::cpu::{simd::SimdReal, Cpu};
 use recon::backend::Backend;
-use recon::nufft::choice::{choices, Choice};
+use recon::nufft::gridding_params::{choices, GriddingParams};
 use recon::nufft::Nufft;
 use recon::{ErrorKind, Real, Simd, Window};
 
@@ -100,7 +100,12 @@ fn the_default_tolerance_is_1e_5_or_the_windows_best() {
 }
 
 /// Returns the errors of adjoint and forward with this window and grid, by `fair_distance`.
-fn errors_of_choice<T: SimdReal>(k: &[Vec<T>], dims: &[usize], choice: Choice, random: &mut Random) -> [f64; 2] {
+fn errors_of_choice<T: SimdReal>(
+    k: &[Vec<T>],
+    dims: &[usize],
+    choice: GriddingParams,
+    random: &mut Random,
+) -> [f64; 2] {
     let cpu = Cpu::new(1, Simd::Auto).unwrap();
     let nufft = Nufft::new(&cpu, &slices(k), dims, choice, 1).unwrap();
     let (samples, voxel_count) = (k[0].len(), dims.iter().product());
@@ -135,7 +140,7 @@ fn every_width_and_oversampling_keeps_the_tolerance_with_few_samples() {
             &[1, 1, 1],
             &[4, 1, 1],
         ];
-        let mut of_width = std::collections::BTreeMap::<usize, Vec<(f64, &[usize], Choice)>>::new();
+        let mut of_width = std::collections::BTreeMap::<usize, Vec<(f64, &[usize], GriddingParams)>>::new();
         for step in 0..(smallest / 0.11) as usize {
             let tolerance = 10f64.powf(-0.11 * (step + 5) as f64);
             // Two sizes each, because selecting one window takes long.

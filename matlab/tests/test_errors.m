@@ -112,7 +112,7 @@ check_error(f('Oversampling', NaN), 'recon:InvalidArgument', '1.25 to 2.5');
 check_error(f('Oversampling', [1.5 2]), 'recon:InvalidArgument', 'Oversampling');
 check_error(f('Oversampling', 2, 'Method', 'exact'), 'recon:InvalidArgument', 'exact');
 check_error(f('Width', 4, 'Method', 'exact'), 'recon:InvalidArgument', 'exact');
-check_error(f('Width', 4, 'Oversampling', 1.5, 'Tolerance', 1e-5), 'recon:ToleranceOutOfRange', 'would keep it');
+check_error(f('Width', 4, 'Oversampling', 1.5, 'Tolerance', 1e-5), 'recon:ToleranceOutOfRange', 'would meet it');
 check_error(f('Method', 'fast'), 'recon:UnknownValue', '''nufft''');
 check_error(f('Method', 3), 'recon:InvalidArgument', 'text');
 check_error(f('Precision', 'half'), 'recon:UnknownValue', '''single''');

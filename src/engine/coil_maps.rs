@@ -1,9 +1,9 @@
-//! Coil sensitivities of a plan's scan, from its data: calibration images are made by a small plan of their own;
-//! reconstruction/coils.rs makes maps of them.
+//! Estimation of coil sensitivities from the data of a plan. A small plan reconstructs calibration images, from which
+//! reconstruction/coils.rs computes maps.
 
-use super::chosen::Chosen;
 use super::encoding::Encoding;
 use super::interface::Engine;
+use super::transform_params::TransformParams;
 use crate::backend::Backend;
 use crate::base::defaults;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, ErrorKind, Result};
@@ -20,45 +20,50 @@ use crate::reconstruction::coverage;
 use crate::reconstruction::density::{self, Density, Weighting};
 use num_complex::Complex;
 
-/// How accurate the calibration images are.
-const TOLERANCE: f64 = 1e-4;
+/// Tolerance of the calibration images.
+const CALIBRATION_TOLERANCE: f64 = 1e-4;
 /// Radius of the main lobe of the taper's point spread function, in voxels of the calibration images.
 const LOBE: f64 = 8.0;
-/// How far a sample of a Cartesian grid may lie from its point, in units of 1/FOV.
-const OFF_GRID: f64 = 1e-3;
+/// Maximum distance of a sample from its point of a Cartesian grid, in units of 1/FOV.
+const MAX_GRID_OFFSET: f64 = 1e-3;
 /// Distance in fields of view within which aliases count as near. They lie on the object and cannot be removed.
-const NEAR: f64 = 0.9;
-/// Energy of near aliases, relative to that of the main lobe, from which on the calibration region is narrowed, and
-/// down to which. Spirals with gaps of 1.33/FOV have 1.7. The image of a phantom is 30 % wrong with maps from 24
-/// samples, 15 % with maps from the central 8, and 14 % with the true maps. With gaps of 1.14/FOV it is 0.6, and 17, 10
-/// and 10 %. 12 spokes of an in-vivo brain have 0.26, and maps from fewer samples make its image worse.
-const MOST_NEAR: f64 = 0.4;
-const LITTLE_NEAR: f64 = 0.02;
+const NEAR_DISTANCE: f64 = 0.9;
+/// Energy of near aliases, relative to that of the main lobe, above which the calibration region is narrowed.
+///
+/// | scan | energy | error of a phantom's image with maps from 24 samples, from the central 8, with the true maps |
+/// | --- | --- | --- |
+/// | spirals with gaps of 1.33/FOV | 1.7 | 30 %, 15 %, 14 % |
+/// | spirals with gaps of 1.14/FOV | 0.6 | 17 %, 10 %, 10 % |
+///
+/// 12 spokes of an in-vivo brain have 0.26, and maps from fewer samples make its image worse.
+const MAX_NEAR_ENERGY: f64 = 0.4;
+/// Energy of near aliases, relative to that of the main lobe, at which narrowing stops.
+const SUFFICIENT_NEAR_ENERGY: f64 = 0.02;
 /// Distance in fields of view within which other aliases count as far. They reach from the object into the corners of
 /// the field of view.
-const FAR: f64 = 1.1;
-/// Maximum distance along one axis within which aliases count. A complete Cartesian scan has copies at 1.
-const ALONG_AXIS: f64 = 0.9;
-/// Energy of far aliases, relative to that of the main lobe, from which on maps are 0 outside the ellipse that touches
-/// the edges of the field of view. Spokes or spirals with gaps of 1/FOV have 1; the image of a phantom is 18 % wrong
+const FAR_DISTANCE: f64 = 1.1;
+/// Distance in fields of view along one axis below which aliases count. A complete Cartesian scan has copies at 1.
+const MAX_AXIS_DISTANCE: f64 = 0.9;
+/// Energy of far aliases, relative to that of the main lobe, above which maps are 0 outside the ellipse that touches the
+/// edges of the field of view. Spokes or spirals with gaps of 1/FOV have 1. The error of a phantom's image is then 18 %
 /// with these corners, 7.8 % without, and 8.4 % with the true maps. Gaps of 0.9/FOV have 0.02.
-const MOST_FAR: f64 = 0.25;
-/// Part of the main lobe's radius within which its energy lies, nearly all. An alias at a distance of 1 reaches as far
-/// inwards.
-const MOST_OF_LOBE: f64 = 0.6;
-/// Energy of aliases that are nearer than that, relative to the energy of the main lobe, from which on there is a
-/// warning. Aliases of samples at most 1/FOV apart lie further out. Such samples resolve the ellipse, and the corners
-/// are outside of the field of view.
-const MOST_WARNED: f64 = 0.1;
-/// Part of the energy of all aliases from which on an axis belongs to the ellipse. A stack of stars has two such axes.
-const LITTLE_ALONG_AXIS: f64 = 0.1;
+const MAX_FAR_ENERGY: f64 = 0.25;
+/// Fraction of the main lobe's radius that contains nearly all of its energy. An alias at a distance of 1 extends inwards
+/// by this fraction.
+const LOBE_CORE: f64 = 0.6;
+/// Energy of aliases nearer than this, relative to that of the main lobe, above which there is a warning. Aliases of
+/// samples at most 1/FOV apart lie further out: such samples resolve the ellipse, and the corners are outside the field
+/// of view.
+const MAX_INNER_ENERGY: f64 = 0.1;
+/// Fraction of the energy of all aliases above which an axis belongs to the ellipse. A stack of stars has two such axes.
+const MIN_AXIS_FRACTION: f64 = 0.1;
 
-/// Options of the small plan, whatever those of the scan's are.
-fn options() -> Options {
-    Options { tolerance: TOLERANCE, normal: Normal::Transforms, ..Options::default() }
+/// Returns the options of the small plan, which do not depend on those of the scan.
+fn small_plan_options() -> Options {
+    Options { tolerance: CALIBRATION_TOLERANCE, normal: Normal::Transforms, ..Options::default() }
 }
 
-/// Estimates the sensitivities of `coils` coils from k-space data [samples, coils, frames] of an encoding's trajectory.
+/// Estimates the sensitivities of `coils` coils from k-space data [samples, coils, frames] on an encoding's trajectory.
 pub(crate) fn estimate<T: Real, B: Backend<T>>(
     encoding: &Encoding<T, B>,
     coils: usize,
@@ -66,34 +71,37 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     frames: usize,
     calibration: usize,
 ) -> Result<Vec<Complex<T>>> {
-    if encoding.listed {
-        bail!(Unsupported, "coil sensitivities need a grid of voxels: this plan has a list");
+    if encoding.is_voxel_list {
+        bail!(
+            Unsupported,
+            "coil sensitivities need a grid of voxels, and this plan has a list: create a plan without the list"
+        );
     }
     let samples = encoding.samples;
     let dims = &encoding.dims;
-    let widest = width(dims, calibration)?;
+    let widest = checked_width(dims, calibration)?;
     let all = encoding.trajectory.axes();
     if central_samples(&all, dims, calibration) == 0 {
         bail!(
             InvalidArgument,
             "no sample lies within the central {widest} samples of k-space: ask for a wider calibration region, \
-             or give coil maps"
+             or set coil maps"
         );
     }
     let mut widths = complete_calibration(&all, dims, calibration)?;
-    let mut centre = Centre::new(encoding, &widths)?;
+    let mut centre = CentralSamples::new(encoding, &widths)?;
     let aliases = centre.aliases(encoding, &widths)?;
     if aliases.are_near() {
         while let Some(narrower) = narrower_calibration(&widths) {
             widths = narrower;
-            centre = Centre::new(encoding, &widths)?;
-            if centre.aliases(encoding, &widths)?.near <= LITTLE_NEAR {
+            centre = CentralSamples::new(encoding, &widths)?;
+            if centre.aliases(encoding, &widths)?.near <= SUFFICIENT_NEAR_ENERGY {
                 break;
             }
         }
         warn_of_aliasing(&widths, aliases.near);
     }
-    let Centre { low, inside, k, weights, .. } = centre;
+    let CentralSamples { low, inside, k, weights, .. } = centre;
     let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
     let mean = |i: usize| {
         let sum: Complex<f64> = (0..frames).map(|f| wide(kspace[f * samples * coils + i])).sum();
@@ -109,14 +117,14 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
         Some(times) => try_collect(inside.len(), "the calibration samples", inside.iter().map(|&m| times[m]))?,
         None => Vec::new(),
     };
-    // Off-resonance turns the centre of k-space as well, later in a readout than earlier; decay is left out.
+    // Off-resonance also changes the phase in the centre of k-space, more at later times. Decay is ignored.
     let mapped = field.as_ref().map(|field| geometry.clone().field_map(field, &times));
     let small = match mapped.map(|geometry| small_plan(encoding, &geometry)) {
         Some(Err(e)) if e.kind() == ErrorKind::Unsupported => {
             log::warn!("coil sensitivities are estimated without the field map: {e}");
             small_plan(encoding, &geometry)?
         }
-        Some(made) => made?,
+        Some(plan) => plan?,
         None => small_plan(encoding, &geometry)?,
     };
     let mut images = try_vec(small.voxels * coils, Complex::default(), "calibration images")?;
@@ -129,28 +137,28 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     clear_outside_object(&mut maps, dims, &images, &low)?;
     let ellipse = aliases.axes_of_ellipse();
     clear_outside_ellipse(&mut maps, dims, ellipse);
-    if ellipse != [false; 3] && aliases.warned > MOST_WARNED && !aliases.are_near() {
+    if ellipse != [false; 3] && aliases.inner > MAX_INNER_ENERGY && !aliases.are_near() {
         warn_of_corners();
     }
     try_collect(maps.len(), "the coil maps", maps.iter().map(|&z| narrow(z)))
 }
 
-/// The samples in the centre of k-space, from which calibration images are made.
-struct Centre<T: Real> {
-    /// Voxels of the calibration images.
+/// Samples in the centre of k-space, from which calibration images are reconstructed.
+struct CentralSamples<T: Real> {
+    /// Size of the calibration images.
     low: Vec<usize>,
-    /// Numbers of the samples among all.
+    /// Indices of the samples.
     inside: Vec<usize>,
-    /// Their coordinates as the calibration images see them.
+    /// Coordinates in cycles per voxel of the calibration images.
     k: Vec<Vec<T>>,
-    /// Falls to 0 at the edge, which keeps the truncation of k-space from ringing through the maps.
+    /// Taper of each sample. It falls to 0 at the edge, to avoid ringing in the maps from truncation of k-space.
     taper: Vec<f64>,
-    /// Their density weights, or those of the scan, with the taper.
+    /// Density weights times the taper. The density weights are those of the scan if it has some.
     weights: Vec<T>,
 }
 
-impl<T: Real> Centre<T> {
-    /// Takes the samples within the ellipsoid of these widths.
+impl<T: Real> CentralSamples<T> {
+    /// Selects the samples within the ellipsoid of these widths.
     fn new<B: Backend<T>>(encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Self> {
         const WHAT: &str = "the calibration samples";
         let (all, dims) = (encoding.trajectory.axes(), &encoding.dims);
@@ -165,7 +173,7 @@ impl<T: Real> Centre<T> {
             try_collect(inside.len(), WHAT, k)
         };
         let k = (0..dims.len()).map(zoomed).collect::<Result<Vec<_>>>()?;
-        let mut centre = Centre { low, inside, k, taper: Vec::new(), weights: Vec::new() };
+        let mut centre = CentralSamples { low, inside, k, taper: Vec::new(), weights: Vec::new() };
         let taper = centre.inside.iter().map(|&m| (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2));
         centre.taper = try_collect(count, WHAT, taper)?;
         centre.weights = match &encoding.weighting.weights {
@@ -175,12 +183,13 @@ impl<T: Real> Centre<T> {
         Ok(centre)
     }
 
+    /// Multiplies weights by the taper.
     fn tapered(&self, weights: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
         let tapered = weights.zip(&self.taper).map(|(w, taper)| T::of(w.wide() * taper));
         try_collect(self.inside.len(), "the calibration samples", tapered)
     }
 
-    /// Returns density weights with the taper.
+    /// Computes density weights times the taper.
     fn density<B: Backend<T>>(&self, encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Vec<T>> {
         if let Some(weights) = self.weights_of_grid(encoding, widths)? {
             return self.tapered(weights.into_iter());
@@ -190,37 +199,37 @@ impl<T: Real> Centre<T> {
         self.tapered(weights.into_iter())
     }
 
-    /// Returns the weights of samples that are points of the image's Cartesian grid, as calibration lines are: 1/n for
-    /// a point that was measured n times. `None` if they are not. Weights of Pipe and Menon would grow at the edge.
+    /// Returns the weights of samples on the Cartesian grid of the image, as in calibration lines: 1/n for a point that was
+    /// measured n times. Returns `None` if a sample is not on the grid. Weights of Pipe and Menon would grow at the edge.
     fn weights_of_grid<B: Backend<T>>(&self, encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Option<Vec<T>>> {
         const WHAT: &str = "the weights of calibration lines";
-        // Points of the grid on both sides of 0, and 0.
+        // Grid points on both sides of 0, including 0.
         let points = |a: usize| 2 * (widths[a] / 2 + 1) + 1;
         let step = |a: usize, m: usize| encoding.trajectory.coordinates[a][m].wide() * encoding.dims[a] as f64;
         let axes = 0..self.low.len();
-        let is_of_grid = |&m: &usize| axes.clone().all(|a| (step(a, m) - step(a, m).round()).abs() <= OFF_GRID);
+        let is_of_grid = |&m: &usize| axes.clone().all(|a| (step(a, m) - step(a, m).round()).abs() <= MAX_GRID_OFFSET);
         if !self.inside.iter().all(is_of_grid) {
             return Ok(None);
         }
-        let place = |m: usize| {
+        let point = |m: usize| {
             axes.clone()
                 .rev()
                 .fold(0, |at, a| at * points(a) + (step(a, m).round() + (widths[a] / 2 + 1) as f64) as usize)
         };
         let all = product(&try_collect(self.low.len(), WHAT, axes.clone().map(points))?);
-        let mut times = try_vec(all, 0u32, WHAT)?;
-        self.inside.iter().for_each(|&m| times[place(m)] += 1);
-        let weights = self.inside.iter().map(|&m| T::of(1.0 / f64::from(times[place(m)])));
+        let mut counts = try_vec(all, 0u32, WHAT)?;
+        self.inside.iter().for_each(|&m| counts[point(m)] += 1);
+        let weights = self.inside.iter().map(|&m| T::of(1.0 / f64::from(counts[point(m)])));
         try_collect(self.inside.len(), WHAT, weights).map(Some)
     }
 
-    /// Returns the aliases of the point spread function.
+    /// Computes the aliases of the point spread function.
     fn aliases<B: Backend<T>>(&self, encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Aliases> {
         const WHAT: &str = "the point spread function of calibration images";
-        // It reaches as far as two voxels are apart.
+        // Its extent is the largest distance between two voxels.
         let dims = try_collect(self.low.len(), WHAT, self.low.iter().map(|n| 2 * n))?;
         let k: Vec<&[T]> = self.k.iter().map(|k| &k[..]).collect();
-        // The scan's own weights may be those of the noise, or all equal: aliases depend on where samples lie alone.
+        // Aliases depend only on the sample positions. The weights of the scan may describe noise, or be equal.
         let density = match encoding.weighting.weights {
             Some(_) => self.density(encoding, widths)?,
             None => Vec::new(),
@@ -231,74 +240,74 @@ impl<T: Real> Centre<T> {
         let mut spread = try_vec(plan.voxels, Complex::default(), WHAT)?;
         plan.adjoint(Weighting::Given, (&ones).into(), (&mut spread).into())?;
         let lobe = LOBE / self.low.iter().copied().max().unwrap_or(1) as f64;
-        let inner = 1.0 - MOST_OF_LOBE * lobe;
-        let along_axis = ALONG_AXIS.min(inner);
+        let inner = 1.0 - LOBE_CORE * lobe;
+        let along_axis = MAX_AXIS_DISTANCE.min(inner);
         let mut main = 0.0;
-        let mut found = Aliases::default();
+        let mut aliases = Aliases::default();
         for (i, z) in spread.iter().enumerate() {
-            let (mut rest, mut of_lobe, mut fields) = (i, 0.0, [0f64; 3]);
+            let (mut rest, mut lobe_distance, mut fields) = (i, 0.0, [0f64; 3]);
             for (&n, field) in dims.iter().zip(&mut fields) {
                 let voxels = (rest % n) as f64 - (n / 2) as f64;
                 rest /= n;
                 *field = (2.0 * voxels / n as f64).abs();
-                of_lobe += (voxels / LOBE).powi(2);
+                lobe_distance += (voxels / LOBE).powi(2);
             }
             let (energy, square) = (wide(*z).norm_sqr(), fields.iter().map(|f| f * f).sum::<f64>());
-            if of_lobe <= 1.0 {
+            if lobe_distance <= 1.0 {
                 main += energy;
                 continue;
             }
-            if square >= FAR * FAR || fields.iter().any(|&f| f >= along_axis) {
+            if square >= FAR_DISTANCE * FAR_DISTANCE || fields.iter().any(|&f| f >= along_axis) {
                 continue;
             }
-            *(if square < NEAR * NEAR { &mut found.near } else { &mut found.far }) += energy;
-            found.warned += if square < inner * inner { energy } else { 0.0 };
-            found.along_axes.iter_mut().zip(fields).for_each(|(along, f)| *along += energy * f * f / square);
+            *(if square < NEAR_DISTANCE * NEAR_DISTANCE { &mut aliases.near } else { &mut aliases.far }) += energy;
+            aliases.inner += if square < inner * inner { energy } else { 0.0 };
+            aliases.along_axes.iter_mut().zip(fields).for_each(|(along, f)| *along += energy * f * f / square);
         }
         let scale = if main > 0.0 { 1.0 / main } else { 0.0 };
         Ok(Aliases {
-            near: scale * found.near,
-            far: scale * found.far,
-            warned: scale * found.warned,
-            along_axes: found.along_axes.map(|energy| scale * energy),
+            near: scale * aliases.near,
+            far: scale * aliases.far,
+            inner: scale * aliases.inner,
+            along_axes: aliases.along_axes.map(|energy| scale * energy),
         })
     }
 }
 
-/// Energies of the aliases of a point, relative to its own.
+/// Energies of the aliases of a point, relative to the energy of its main lobe.
 #[derive(Default)]
 struct Aliases {
-    /// Of those within [`NEAR`].
+    /// Energy of aliases within [`NEAR_DISTANCE`].
     near: f64,
-    /// Of others within [`FAR`].
+    /// Energy of other aliases within [`FAR_DISTANCE`].
     far: f64,
-    /// Of those of both that are nearer than the field of view by [`MOST_OF_LOBE`].
-    warned: f64,
-    /// Of near and far aliases, split by their directions.
+    /// Energy of near and far aliases that are nearer than the field of view by [`LOBE_CORE`].
+    inner: f64,
+    /// Energy of near and far aliases, split by direction.
     along_axes: [f64; 3],
 }
 
 impl Aliases {
     /// Returns whether aliases lie on the object.
     fn are_near(&self) -> bool {
-        self.near > MOST_NEAR
+        self.near > MAX_NEAR_ENERGY
     }
 
-    /// Returns the axes of the ellipse outside of which maps are 0: none if there are few aliases.
+    /// Returns the axes of the ellipse outside of which maps are 0. With few aliases there is no ellipse.
     fn axes_of_ellipse(&self) -> [bool; 3] {
-        let are_many = self.far > MOST_FAR || self.are_near();
-        self.along_axes.map(|along| are_many && along > LITTLE_ALONG_AXIS * (self.near + self.far))
+        let are_many = self.far > MAX_FAR_ENERGY || self.are_near();
+        self.along_axes.map(|along| are_many && along > MIN_AXIS_FRACTION * (self.near + self.far))
     }
 }
 
-/// The plan of calibration images.
+/// Creates the small plan for calibration images.
 fn small_plan<T: Real, B: Backend<T>>(encoding: &Encoding<T, B>, geometry: &Geometry<'_, T>) -> Result<Encoding<T, B>> {
     let size = ScanSize::with_band(encoding.b().workers(), geometry)?;
-    let chosen = Chosen::new::<T, B>(encoding.b(), &size, &options(), false)?;
-    Encoding::new(encoding.backend.clone(), geometry, size.band, &options(), chosen)
+    let params = TransformParams::new::<T, B>(encoding.b(), &size, &small_plan_options(), false)?;
+    Encoding::new(encoding.backend.clone(), geometry, size.band, &small_plan_options(), params)
 }
 
-/// The field map at the voxels of calibration images.
+/// Returns the field map at the voxels of calibration images; `None` without a field map.
 fn low_field<T: Real, B: Backend<T>>(encoding: &Encoding<T, B>, low: &[usize]) -> Result<Option<Vec<T>>> {
     let Some(field) = encoding.field.as_ref().filter(|field| field.band.frequency.is_some()) else { return Ok(None) };
     let map = field.frequencies(encoding.b(), encoding.voxels)?;
@@ -316,54 +325,55 @@ fn low_field<T: Real, B: Backend<T>>(encoding: &Encoding<T, B>, low: &[usize]) -
     try_collect(voxels, "the field map", (0..voxels).map(nearest)).map(Some)
 }
 
-/// Returns the largest width of the centre of k-space: see [`widest_calibration`].
-fn width(dims: &[usize], calibration: usize) -> Result<usize> {
-    // Twice the image's size: past the corners of k-space nothing is added.
+/// Checks the requested width of the centre of k-space, and returns the width to use: see [`widest_calibration`].
+fn checked_width(dims: &[usize], calibration: usize) -> Result<usize> {
+    // Twice the image size: a wider centre contains no more samples, as it exceeds the corners of k-space.
     let widest = 2 * dims.iter().copied().max().unwrap_or(1).max(defaults::CALIBRATION);
     if calibration > widest {
         bail!(
             InvalidArgument,
-            "a calibration region of {calibration} samples is wider than k-space: at most {widest} make sense for an \
-             image of {dims:?} voxels, 0 means {}",
+            "a calibration region of {calibration} samples is wider than k-space: the maximum is {widest} for an image \
+             of {dims:?} voxels, and 0 means {}",
             widest_calibration(0, dims)
         );
     }
     Ok(widest_calibration(calibration, dims))
 }
 
-/// Bytes that [`estimate`] takes.
+/// Returns the peak bytes of [`estimate`].
 pub(crate) fn bytes<T: Real, B: Backend<T>>(backend: &B, size: &ScanSize) -> Result<StepBytes> {
     if size.listed.is_some() {
         return Ok(StepBytes { device: 0, host: 0 });
     }
-    let calibration = width(&size.dims, size.calibration)?;
+    let calibration = checked_width(&size.dims, size.calibration)?;
     let low = low_dims(&size.dims, &[calibration; 3]);
     let (samples, coils) = (size.central_samples.clamp(1, size.samples), size.coils);
     let (real, complex, double) = (size_of::<T>(), size_of::<Complex<T>>(), size_of::<Complex<f64>>());
-    // Their numbers, taper, coordinates, weights twice, and data.
+    // Indices, taper, coordinates, weights twice, and data.
     let inside = product(&[samples, size_of::<usize>() + size_of::<f64>() + (size.dims.len() + 2) * real]);
     let inside = sum(&[inside, product(&[samples, coils, complex])]);
     let weights = density::bytes::<T, B>(backend, samples, &low, Density::default())?;
-    // With the field map, where it is not so steep that there are too many segments.
+    // With the field map, unless it is so steep that there are too many segments.
     let scan = ScanSize { coils, weights: true, band: size.band, ..ScanSize::new(&low, samples) };
     let plain = ScanSize { band: None, ..scan.clone() };
-    let chosen = match Chosen::new::<T, B>(backend, &scan, &options(), false) {
-        Err(e) if e.kind() == ErrorKind::Unsupported => Chosen::new::<T, B>(backend, &plain, &options(), false)?,
+    let params = match TransformParams::new::<T, B>(backend, &scan, &small_plan_options(), false) {
+        Err(e) if e.kind() == ErrorKind::Unsupported => {
+            TransformParams::new::<T, B>(backend, &plain, &small_plan_options(), false)?
+        }
         result => result?,
     };
-    let scan = if chosen.terms.is_some() { scan } else { plain };
+    let scan = if params.terms.is_some() { scan } else { plain };
     let map = if scan.band.is_some() { product(&[size.voxels(), real]) } else { 0 };
-    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &options(), &chosen)?;
-    // The coils' images, those in double precision, and their maps; then the maps of the image, in double precision as
-    // well.
+    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &scan, &small_plan_options(), &params)?;
+    // Calibration images, also in double precision, and their maps; then the full maps, also in double precision.
     let small = product(&[product(&low), coils, complex + 2 * double]);
     let large = product(&[product(&size.dims), coils, complex + double]);
     let images = StepBytes { device, host: sum(&[inside, map, host, small, large]) };
     // The point spread function, over twice the voxels along each axis.
     let double_dims = try_collect(low.len(), "the calibration images", low.iter().map(|n| 2 * n))?;
     let spread = ScanSize { weights: true, ..ScanSize::new(&double_dims, samples) };
-    let chosen = Chosen::new::<T, B>(backend, &spread, &options(), false)?;
-    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &spread, &options(), &chosen)?;
+    let params = TransformParams::new::<T, B>(backend, &spread, &small_plan_options(), false)?;
+    let [device, host] = Encoding::<T, B>::transform_bytes(backend, &spread, &small_plan_options(), &params)?;
     let ones = product(&[samples, complex]);
     let spread = StepBytes { device, host: sum(&[inside, ones, host, product(&[product(&double_dims), complex])]) };
     let axes =

@@ -1,4 +1,4 @@
-//! What a plan asks of the engine behind it, be that one backend or several GPUs.
+//! The interface between a plan and its engine, which computes on one backend or on several GPUs.
 
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::AtomicFiles;
@@ -14,25 +14,25 @@ use num_complex::Complex;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// For the message when the caller interrupts it.
-pub(crate) const MAKING: &str = "the making of a plan";
-/// For the message when the caller interrupts that.
-pub(crate) const CHANGING: &str = "the change of a plan";
+/// Name of the creation of a plan in messages about interrupted calls.
+pub(crate) const CREATING_PLAN: &str = "the creation of a plan";
+/// Name of a change in messages about interrupted calls.
+pub(crate) const CHANGING_PLAN: &str = "the change of a plan";
 
-/// What is to be another in a plan. Sizes and numbers have been checked, and what must stay is as it was.
+/// A change of a plan. Its sizes and values have been checked, also that nothing else differs from the plan.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub enum Change<'a, T: Real> {
-    /// A trajectory, its weights, and coil maps where the geometry has some.
+    /// New trajectory and weights, and new coil maps if the geometry has some.
     Trajectory(&'a Geometry<'a, T>),
-    /// Weights, or none.
+    /// New density weights; `None` removes them.
     Weights(Option<&'a [T]>),
-    /// Coil maps.
+    /// New coil maps.
     CoilMaps(&'a [Complex<T>]),
 }
 
 impl<'a, T: Real> Change<'a, T> {
-    /// Coil maps in place of those before, where there are any.
+    /// Returns the new coil maps; `None` if the coil maps stay.
     pub(crate) fn coil_maps(&self) -> Option<&'a [Complex<T>]> {
         match *self {
             Change::Trajectory(geometry) => geometry.coil_maps,
@@ -42,92 +42,95 @@ impl<'a, T: Real> Change<'a, T> {
     }
 }
 
-/// What a plan is.
+/// Properties of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanInfo {
     /// [`Method::Exact`] or [`Method::Nufft`].
     pub method: Method,
-    /// Whether it computes on GPUs.
+    /// Whether the plan computes on GPUs.
     pub on_gpu: bool,
     /// `cpu`, or `cuda`, the GPU's index and name.
     pub device: String,
     /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`; `none` on a GPU.
     pub simd: &'static str,
-    /// Number of CPU threads that compute, the caller's included. Fewer than asked for if the system refused some.
+    /// Number of CPU threads that compute, the caller's included. Smaller than requested if the system refused threads.
     pub threads: usize,
-    /// The gridding window; none with exact sums.
+    /// The gridding window; `None` with exact sums.
     pub window: Option<Window>,
     /// The window's width in grid cells; 0 with exact sums.
     pub width: usize,
     /// The oversampled grid; empty with exact sums.
     pub grid: Vec<usize>,
-    /// Grid size over image size, of the axis where it is least.
+    /// Grid size over image size, of the axis with the smallest ratio.
     pub oversampling: f64,
-    /// The relative l2 error expected of a transform. It is at most the tolerance if that chose the window. For a
-    /// window of a given width and oversampling it is the error for evenly spread samples. If all samples are at the
-    /// edge of k-space, the error is up to 3.3 times as large.
+    /// Expected relative l2 error of a transform. It is at most the tolerance if the tolerance determined the window.
+    /// For a window of a given width and oversampling it is the error for evenly spread samples. If all samples are at
+    /// the edge of k-space, the error is up to 3.3 times as large.
     pub error: f64,
-    /// With off-resonance or decay, the transforms without either that make one with; 0 without, and with exact sums.
+    /// Number of plain transforms per transform with off-resonance or decay; 0 without both, and with exact sums.
     pub segments: usize,
-    /// Whether E^H W E goes through Q.
+    /// Whether E^H W E is computed by convolution with Q.
     pub toeplitz: bool,
-    /// With off-resonance or decay, the convolutions that E^H W E is the sum of; 0 without, and where it goes through
-    /// transforms.
+    /// Number of convolutions whose sum is E^H W E with off-resonance or decay; 0 without both, and if E^H W E is
+    /// computed by transforms.
     pub nodes: usize,
-    /// Bytes held on the host, Q included once it is there.
+    /// Bytes held on the host, including Q once it has been computed.
     pub host_bytes: usize,
     /// Bytes held on GPUs.
     pub device_bytes: usize,
-    /// Seconds that the plan took to make, or its last change ([`crate::Plan::set_trajectory`] and the like).
+    /// Duration in seconds of the creation of the plan, or of its last change, such as
+    /// [`crate::Plan::set_trajectory`].
     pub seconds: f64,
 }
 
-/// What computes for a plan, on some backend. Arrays are a caller's; their sizes and numbers have been checked.
+/// The computations of a plan on its backends. The arrays belong to the caller; their sizes and values have been
+/// checked.
 #[doc(hidden)]
 #[allow(missing_docs, private_interfaces)]
 pub trait Engine<T: Real>: Send + Sync {
     fn info(&self) -> PlanInfo;
-    /// Returns what the backend warns of.
+    /// Returns the backend's warning, if it has one.
     fn warning(&self) -> Option<Warning>;
-    /// The engine after a change, which shares with this one what the change leaves as it is. `options` are the plan's.
+    /// Creates the engine after a change. It shares all unchanged parts with this one. `options` are those of the plan.
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>>;
-    /// Who does loops over arrays in the host's memory.
+    /// Returns the threads for loops over arrays in host memory.
     fn workers(&self) -> &dyn Workers;
-    /// Refuses `bytes` for `what` beyond the caller's memory limit.
+    /// Returns `MemoryLimit` if `bytes` more bytes, for `what`, exceed the caller's memory limit.
     fn check_memory(&self, bytes: usize, what: &str) -> Result<()>;
-    /// Waits until the backend has done all that it was asked.
+    /// Waits until the backend has completed all queued work.
     fn wait(&self) -> Result<()>;
-    /// The first number that is not below `limit` in magnitude, and its index, wherever the numbers are.
+    /// Returns the first value whose magnitude is not below `limit`, and its index, in host or GPU memory.
     fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
 
-    /// s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
+    /// Computes s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
-    /// x = E^H d, E^H W d or the gridding reconstruction, of the same shapes.
+    /// Computes x = E^H d, E^H W d or the gridding reconstruction, with the same shapes.
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
-    /// The gridded k-space of one coil, on the oversampled grid, k = 0 in the middle cell, floor(G/2).
+    /// Computes the gridded k-space of one coil on the oversampled grid, with k = 0 in the middle cell, floor(G/2).
     fn grid_kspace(&self, values: &[Complex<T>], grid: &mut [Complex<T>]) -> Result<()>;
-    /// The factors along an axis by which an image is multiplied after the FFT of gridded k-space.
+    /// Returns the factors along an axis by which an image is multiplied after the FFT of gridded k-space.
     fn window_correction(&self, axis: usize) -> Result<Vec<f64>>;
 
-    /// Makes Q where E^H W E goes through it.
+    /// Computes Q if E^H W E is computed by convolution with it.
     fn prepare_normal(&self) -> Result<()>;
-    /// y = E^H W E x for any number of images.
+    /// Computes y = E^H W E x for any number of images.
     fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()>;
-    /// The mean of the diagonal of E^H W E over the voxels that coils see.
+    /// Returns the mean of the diagonal of E^H W E over the voxels that coils see.
     fn mean_diagonal(&self) -> Result<f64>;
-    /// Q on the doubled grid, [2 nx, 2 ny, 2 nz], displacement delta at index delta + n; for a list of voxels, Q at the
-    /// displacements listed.
+    /// Computes Q on the doubled grid, [2 nx, 2 ny, 2 nz], with displacement delta at index delta + n. For a list of
+    /// voxels, computes Q at the displacements in the list.
     fn q(&self, q: &mut [Complex<T>]) -> Result<()>;
-    /// Saves Q's spectrum, computing it if need be.
+    /// Saves the spectrum of Q, computing it first if necessary.
     fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()>;
-    /// Loads Q's spectrum.
+    /// Loads the spectrum of Q.
     fn load_q(&self, path: &Path) -> Result<()>;
 
-    /// Density weights for this trajectory, with those that Pipe and Menon's begin with, or 1.
+    /// Computes density weights for this trajectory. `start` contains the initial weights of the iteration of Pipe and
+    /// Menon; `None` means 1.
     fn density(&self, method: Density, start: Option<&[T]>) -> Result<Vec<T>>;
-    /// Coil sensitivities from the data of `frames` frames.
+    /// Estimates coil sensitivities from the data of `frames` frames.
     fn coil_maps(&self, kspace: &[Complex<T>], frames: usize, calibration: usize) -> Result<Vec<Complex<T>>>;
-    /// Solves for all images of all frames, Q being there where it is used and lambda absolute.
+    /// Solves for all images of all frames. Q must have been computed if it is used, and lambda must be absolute.
     fn cg(
         &self,
         kspace: Source<'_, Complex<T>>,

@@ -1,11 +1,11 @@
-//! How much memory a plan and its operations take, told before there is one: sizes decide, and not the numbers.
+//! Estimates of the memory of a plan and its operations, before the plan exists. They depend on sizes only.
 //!
-//! What is counted is what the plan's code allocates, and stands beside it: the encoding's arrays here, those of
-//! density weights and coil maps in their files, sorted samples, transforms and Q in the backend.
+//! Each estimate counts the allocations of the code that it is next to. This file counts the arrays of the encoding; the
+//! files of density weights and coil maps count theirs; the backend counts sorted samples, transforms and Q.
 
-use super::chosen::Chosen;
+use super::transform_params::TransformParams;
 use crate::backend::{Backend, MapPresence};
-use crate::base::error::Result;
+use crate::base::error::{bail, Result};
 use crate::base::geometry::{is_in_range, min_max, Geometry, VoxelBasis};
 use crate::base::off_resonance::OffResonanceRange;
 use crate::base::options::Options;
@@ -14,7 +14,7 @@ use crate::base::scan_size::ScanSize;
 use crate::base::sizes::{product, sum, StepBytes};
 use crate::base::workers::SerialExecutor;
 use crate::nufft::segmented::Segmented;
-use crate::nufft::segments::Segments;
+use crate::nufft::time_segments::TimeSegments;
 use crate::nufft::toeplitz;
 use crate::nufft::Nufft;
 use crate::reconstruction::cg;
@@ -23,15 +23,15 @@ use crate::reconstruction::density;
 use crate::reconstruction::fbp;
 
 impl ScanSize {
-    /// Those of a geometry, its coordinates and what belongs to off-resonance looked at.
+    /// Returns the sizes of a geometry. Reads its coordinates, field map, decay map and sample times.
     ///
     /// # Errors
-    /// `NotFinite` and `InvalidArgument` for numbers of a field map, a decay map or of times that make no sense.
+    /// `NotFinite` and `InvalidArgument` for invalid values of a field map, a decay map or of sample times.
     pub fn of<T: Real>(geometry: &Geometry<'_, T>) -> Result<Self> {
         Self::with_calibration(geometry, 0)
     }
 
-    /// Those of a geometry for coil maps from a centre of k-space of this width.
+    /// Returns the sizes of a geometry for coil maps from a centre of k-space of this width.
     ///
     /// # Errors
     /// As [`ScanSize::of`].
@@ -43,40 +43,43 @@ impl ScanSize {
     }
 }
 
-/// Bytes in one memory, the host's or the GPUs', beyond the caller's arrays.
+/// Bytes in one memory, that of the host or of the GPUs, without the caller's arrays.
 ///
-/// Each is the peak of an operation, the plan included, of a plan that serves this one operation. On GPUs memory counts
-/// that is idle meanwhile: what the making of a plan took stays with it, and is given back where memory lacks. How much
-/// of it there is depends on where samples lie: the figures are those of evenly spread or radial ones, and up to a
-/// quarter more. What a plan keeps for later calls is small beside that but for Q: once [`crate::Plan::normal`] or
-/// [`crate::Plan::cg`] were called, other operations take `q` more.
+/// Each figure is the peak during one operation of a plan that is used for this operation only. It includes the plan.
+///
+/// On GPUs, the figures include idle memory: a plan keeps the memory that its creation used, and frees it if memory runs
+/// short. Its amount depends on the sample positions. The figures are those of evenly spread or radial samples, or up to
+/// a quarter larger.
+///
+/// A plan keeps little memory for later calls, except for Q: after [`crate::Plan::normal`] or [`crate::Plan::cg`], other
+/// operations need `q` more bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryPeaks {
-    /// While the plan is made; no less than what it then holds.
+    /// Creation of the plan; at least the bytes that the plan then holds.
     pub plan: usize,
     /// [`crate::Plan::forward`], [`crate::Plan::adjoint`] and [`crate::Plan::weighted_adjoint`].
     pub transform: usize,
-    /// [`crate::Plan::grid`]: without weights in the geometry with those of Pipe and Menon, which it then makes.
+    /// [`crate::Plan::grid`]; without weights in the geometry, including the computation of those of Pipe and Menon.
     pub grid: usize,
-    /// [`crate::Plan::fbp`], of spokes of at most 8 times as many samples as an axis has voxels; in 3D as a plan.
+    /// [`crate::Plan::fbp`] for spokes of at most 8 samples per voxel of an axis; in 3D equal to `plan`.
     pub fbp: usize,
     /// [`crate::Plan::density`] by the methods of Pipe and Menon and of the ramp.
     pub density: usize,
-    /// [`crate::Plan::density`] by Jackson's, which has a larger grid.
+    /// [`crate::Plan::density`] by the method of Jackson, which uses a larger grid.
     pub density_jackson: usize,
     /// [`crate::Plan::coil_maps`] with [`ScanSize::calibration`].
     pub coil_maps: usize,
-    /// [`crate::Plan::normal`], Q included where it is used.
+    /// [`crate::Plan::normal`], including Q if it is used.
     pub normal: usize,
-    /// [`crate::Plan::cg`], Q included where it is used, and but for what a prior holds that is not the identity or
-    /// differences, and for the image and twice the data that the search by a noise level holds.
+    /// [`crate::Plan::cg`], including Q if it is used. Not included are the arrays of priors other than the identity and
+    /// differences. A search by a noise level needs one more image and twice the data.
     pub cg: usize,
-    /// What Q holds once it is made; 0 where it is not used.
+    /// Bytes of Q once it has been computed; 0 if Q is not used.
     pub q: usize,
 }
 
 impl MemoryPeaks {
-    /// The sum, figure by figure.
+    /// Adds two sets of figures.
     pub(crate) fn plus(self, other: Self) -> Self {
         let add = usize::saturating_add;
         MemoryPeaks {
@@ -93,73 +96,109 @@ impl MemoryPeaks {
         }
     }
 
-    /// No operation's peak is below that of making the plan.
-    fn at_least_the_plan(self) -> Self {
-        let most = |bytes: usize| bytes.max(self.plan);
+    /// Raises every peak to at least that of creating the plan.
+    fn at_least_plan(self) -> Self {
+        let at_least = |bytes: usize| bytes.max(self.plan);
         MemoryPeaks {
             plan: self.plan,
-            transform: most(self.transform),
-            grid: most(self.grid),
-            fbp: most(self.fbp),
-            density: most(self.density),
-            density_jackson: most(self.density_jackson),
-            coil_maps: most(self.coil_maps),
-            normal: most(self.normal),
-            cg: most(self.cg),
+            transform: at_least(self.transform),
+            grid: at_least(self.grid),
+            fbp: at_least(self.fbp),
+            density: at_least(self.density),
+            density_jackson: at_least(self.density_jackson),
+            coil_maps: at_least(self.coil_maps),
+            normal: at_least(self.normal),
+            cg: at_least(self.cg),
             q: self.q,
         }
     }
 }
 
-/// Bytes that a plan and its operations take: see [`crate::Plan::memory`].
+/// Bytes of a plan and its operations: see [`crate::Plan::memory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Memory {
-    /// In the host's memory.
+    /// Host memory.
     pub host: MemoryPeaks,
-    /// In that of all GPUs that the plan is on.
+    /// Memory of all GPUs of the plan together.
     pub device: MemoryPeaks,
 }
 
 impl Memory {
+    /// Adds two estimates.
     pub(crate) fn plus(self, other: Self) -> Self {
         Memory { host: self.host.plus(other.host), device: self.device.plus(other.device) }
     }
 }
 
-/// Tables, polynomials, what threads have of their own, and the like.
-const SMALL_THINGS: usize = 1 << 18;
+/// The caller's memory limit, and the bytes that the plan holds already.
+#[derive(Clone, Copy)]
+pub(crate) struct MemoryLimit {
+    /// Limit in bytes; `None` means no limit.
+    pub bytes: Option<usize>,
+    /// Bytes that the plan holds.
+    pub held: usize,
+}
 
-/// What an encoding holds and takes meanwhile, where it computes and, if that is elsewhere, on the host.
-pub(crate) struct Needs {
+impl MemoryLimit {
+    /// Returns `MemoryLimit` if `extra` more bytes, for `what`, exceed the limit.
+    pub fn check(&self, extra: usize, what: &str) -> Result<()> {
+        let needed = self.held.saturating_add(extra);
+        match self.bytes {
+            Some(limit) if needed > limit => bail!(
+                MemoryLimit,
+                "{what} needs {needed} bytes, but the memory limit is {limit}: raise the limit to {needed}, or use a \
+                 smaller problem"
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Allowance for tables, polynomials, per-thread data and other small allocations.
+const SMALL_ALLOCATIONS: usize = 1 << 18;
+
+/// Bytes of the arrays of an encoding and its operations, before the encoding exists.
+pub(crate) struct MemoryRequirements {
     size: ScanSize,
-    /// Coils or frames at once.
-    batch: usize,
+    /// Number of coils or frames per batch.
+    batch_size: usize,
+    /// Bytes of a real number.
     real: usize,
-    apart: bool,
+    /// Whether the plan computes in device memory, which is separate from host memory.
+    has_device_memory: bool,
     /// Grids, sorted samples, tables.
     transform: usize,
-    /// Arrays of off-resonance, and what making them takes on the host meanwhile.
+    /// Arrays of off-resonance.
     field: usize,
-    making_field: usize,
-    /// What Q holds, once it is made.
+    /// Temporary host memory while these arrays are created.
+    field_creation: usize,
+    /// Q once it has been computed.
     q: usize,
-    /// Whether it is of several nodes.
-    nodes: bool,
-    /// Images in which some of them are convolved.
+    /// Whether E^H W E has nodes of off-resonance.
+    has_nodes: bool,
+    /// Images for the convolution of one batch of nodes.
     node_images: usize,
 }
 
-impl Needs {
-    /// `chosen` and `batch` are those of the encoding.
+/// Peaks of E^H W E and of conjugate gradients, in addition to the memory that the plan holds.
+struct NormalPeaks {
+    /// Q; 0 if it is not used.
+    q: usize,
+    normal: usize,
+    cg: usize,
+}
+
+impl MemoryRequirements {
+    /// Computes the bytes of an encoding with these parameters and batch size.
     pub fn new<T: Real, B: Backend<T>>(
         b: &B,
         size: &ScanSize,
         options: &Options,
-        chosen: &Chosen,
-        batch: usize,
+        params: &TransformParams,
+        batch_size: usize,
     ) -> Result<Self> {
-        let transform = match &chosen.window {
-            Some(window) => Nufft::<T, B>::bytes(b, window, size.samples, chosen.arrays(batch))?,
+        let transform = match &params.gridding {
+            Some(gridding) => Nufft::<T, B>::bytes(b, gridding, size.samples, params.gridding_batch_size(batch_size))?,
             None => {
                 let given = |band: &OffResonanceRange| MapPresence {
                     field: band.frequency.is_some(),
@@ -169,225 +208,250 @@ impl Needs {
                 b.direct_sum_bytes(size.samples, &size.dims, size.listed, maps)
             }
         };
-        let transform = transform.saturating_add(SMALL_THINGS);
+        let transform = transform.saturating_add(SMALL_ALLOCATIONS);
         let (samples, voxels) = (size.samples, size.voxels());
-        let segments = chosen.segments().map_or(0, Segments::len);
-        let (mut field, mut making_field) = (0, 0);
+        let segments = params.segments().map_or(0, TimeSegments::len);
+        let (mut field, mut field_creation) = (0, 0);
         if size.band.is_some() {
-            // f, R and what makes a node's R of it.
+            // f, R, and a temporary from R of one node.
             field = product(&[2, voxels, size_of::<T>()]);
-            making_field = product(&[segments.saturating_mul(2), samples, size_of::<T>()]);
-            field = sum(&[field, Segmented::<T, B>::bytes(segments, chosen.arrays(1), samples, voxels)]);
+            field_creation = product(&[segments.saturating_mul(2), samples, size_of::<T>()]);
+            let arrays = params.gridding_batch_size(1);
+            field = sum(&[field, Segmented::<T, B>::bytes(segments, arrays, samples, voxels)]);
         }
-        Ok(Needs {
+        let node_images = match params.nodes() {
+            None => 0,
+            Some(_) => {
+                let nodes = params.node_batch_size::<T, B>(b, size, options, batch_size);
+                let coils = if size.coil_maps { batch_size } else { 0 };
+                product(&[2, nodes, 1 + coils, voxels, 2 * size_of::<T>()])
+            }
+        };
+        Ok(MemoryRequirements {
             size: size.clone(),
-            batch,
+            batch_size,
             real: size_of::<T>(),
-            apart: b.is_gpu(),
+            has_device_memory: b.is_gpu(),
             transform,
             field,
-            making_field,
-            q: chosen.bytes_of_q::<T, B>(b, size),
-            nodes: chosen.nodes().is_some(),
-            node_images: match chosen.nodes() {
-                None => 0,
-                Some(_) => {
-                    let nodes = chosen.nodes_at_once::<T, B>(b, size, options, batch);
-                    let coils = if size.coil_maps { batch } else { 0 };
-                    product(&[2, nodes, 1 + coils, voxels, 2 * size_of::<T>()])
-                }
-            },
+            field_creation,
+            q: params.bytes_of_q::<T, B>(b, size),
+            has_nodes: params.nodes().is_some(),
+            node_images,
         })
     }
 
+    /// Returns the bytes of a complex number.
     fn complex(&self) -> usize {
         2 * self.real
     }
 
-    /// Whether samples are multiplied by weights or by the voxel's transform.
-    fn weighed(&self) -> bool {
+    /// Returns whether samples are multiplied by density weights or by phi.
+    fn has_sample_factors(&self) -> bool {
         self.size.weights || self.size.basis == VoxelBasis::Box
     }
 
-    /// Coil maps, of all coils.
+    /// Returns the bytes of the maps of all coils.
     fn maps(&self) -> usize {
         product(&[usize::from(self.size.coil_maps), self.size.coils, self.size.voxels(), self.complex()])
     }
 
-    /// w, or phi, phi w and phi^2 w.
-    fn factors(&self) -> usize {
+    /// Returns the bytes of the sample factors: w, or phi, phi w and phi^2 w.
+    fn sample_factors(&self) -> usize {
         let phi = usize::from(self.size.basis == VoxelBasis::Box);
-        product(&[phi + self.factors_of_weights(), self.size.samples, self.real])
+        product(&[phi + self.weight_arrays(), self.size.samples, self.real])
     }
 
-    /// How many of these arrays depend on weights.
-    fn factors_of_weights(&self) -> usize {
+    /// Returns the number of sample factor arrays that depend on the weights.
+    fn weight_arrays(&self) -> usize {
         match self.size.basis {
             VoxelBasis::Box => 2,
             VoxelBasis::Point => usize::from(self.size.weights),
         }
     }
 
-    /// What is kept of the geometry, on the host.
-    pub fn kept(&self) -> usize {
+    /// Returns the bytes of the copy of the geometry in host memory.
+    pub fn geometry_copy(&self) -> usize {
         let arrays = self.size.dims.len() + usize::from(self.size.weights) + usize::from(self.size.band.is_some());
         product(&[arrays, self.size.samples, self.real])
     }
 
-    /// Images, and samples, of a batch.
+    /// Returns the bytes of the images of a batch.
     fn image_batch(&self) -> usize {
-        product(&[self.batch, self.size.voxels(), self.complex()])
+        product(&[self.batch_size, self.size.voxels(), self.complex()])
     }
+
+    /// Returns the bytes of the samples of a batch.
     fn sample_batch(&self) -> usize {
-        product(&[self.batch, self.size.samples, self.complex()])
+        product(&[self.batch_size, self.size.samples, self.complex()])
     }
 
-    /// The same scan under a memory limit, where arrays go one at a time.
-    fn one_at_a_time(&self) -> Needs {
-        Needs { size: self.size.clone(), batch: 1, ..*self }
+    /// Returns the requirements for batches of one array, as under a memory limit.
+    fn with_single_batches(&self) -> MemoryRequirements {
+        MemoryRequirements { size: self.size.clone(), batch_size: 1, ..*self }
     }
 
-    /// Arrays of a transform: images of coils to combine, weighted samples, and on a GPU what comes in and goes out, of
-    /// which two batches are on their way at once where there are several.
-    pub fn working(&self, weighed: bool) -> usize {
+    /// Returns the bytes of the buffers of a transform: coil images to combine and weighted samples. On a GPU also the
+    /// copies of input and output, twice if there are several batches, as two are then in transit at once.
+    pub fn transform_buffers(&self, weighted: bool) -> usize {
         let combined = if self.size.coil_maps { self.image_batch() } else { 0 };
-        let weighed = if weighed { self.sample_batch() } else { 0 };
+        let weighted = if weighted { self.sample_batch() } else { 0 };
         let out = if self.size.coil_maps { product(&[self.size.voxels(), self.complex()]) } else { self.image_batch() };
-        let one_way = sum(&[self.sample_batch(), out, out.max(self.sample_batch())]);
-        let on_their_way = if self.size.coils.saturating_mul(self.size.frames) > self.batch { 2 } else { 1 };
-        let caller = if self.apart { product(&[on_their_way, one_way]) } else { 0 };
-        sum(&[combined, weighed, caller])
+        let batch_copies = sum(&[self.sample_batch(), out, out.max(self.sample_batch())]);
+        let batches_in_transit = if self.size.coils.saturating_mul(self.size.frames) > self.batch_size { 2 } else { 1 };
+        let copies = if self.has_device_memory { product(&[batches_in_transit, batch_copies]) } else { 0 };
+        sum(&[combined, weighted, copies])
     }
 
-    /// What another trajectory takes beside the one before. `points` are the bytes of its sorted samples where window
-    /// and grid stay; `same_arrays` says that arrays of a batch stay as well.
-    pub fn of_trajectory(&self, points: Option<usize>, same_arrays: bool) -> usize {
-        let kept = if self.apart { 0 } else { self.kept() };
-        let working = if same_arrays { 0 } else { self.working(true) };
-        sum(&[points.unwrap_or(self.transform), self.factors(), self.field, kept, working])
+    /// Returns the extra bytes while the trajectory is replaced. `points` are the bytes of the new sorted samples if
+    /// window and grid stay, otherwise `None`. `same_arrays` means that the buffers of a batch stay as well.
+    pub fn trajectory_change(&self, points: Option<usize>, same_arrays: bool) -> usize {
+        let geometry = if self.has_device_memory { 0 } else { self.geometry_copy() };
+        let buffers = if same_arrays { 0 } else { self.transform_buffers(true) };
+        sum(&[points.unwrap_or(self.transform), self.sample_factors(), self.field, geometry, buffers])
     }
 
-    /// What other weights take beside those before.
-    pub fn of_weights(&self) -> usize {
-        let kept = usize::from(self.size.weights && !self.apart);
-        product(&[self.factors_of_weights() + kept, self.size.samples, self.real])
+    /// Returns the extra bytes while the weights are replaced.
+    pub fn weight_change(&self) -> usize {
+        let copy = usize::from(self.size.weights && !self.has_device_memory);
+        product(&[self.weight_arrays() + copy, self.size.samples, self.real])
     }
 
-    /// Where it computes: what the plan holds, but for coil maps on a GPU, which are sent where there is no room.
+    /// Returns the bytes that the plan holds where it computes, without coil maps on a GPU, as they can be streamed.
     pub fn held_without_maps(&self) -> usize {
-        let kept = if self.apart { 0 } else { self.kept() };
-        let maps = if self.apart { 0 } else { self.maps() };
-        sum(&[self.transform, self.field, self.factors(), kept, maps])
+        let (geometry, maps) = if self.has_device_memory { (0, 0) } else { (self.geometry_copy(), self.maps()) };
+        sum(&[self.transform, self.field, self.sample_factors(), geometry, maps])
     }
 
-    /// The peaks of all operations. `q` says whether E^H W E goes through Q, `own_output` whether outputs are computed
-    /// apart, `maps` what the estimation of coil sensitivities takes.
-    pub fn peaks<T: Real, B: Backend<T>>(&self, b: &B, q: bool, own_output: bool, maps: StepBytes) -> Result<Memory> {
+    /// Returns the peaks of all operations. `use_toeplitz` means that E^H W E uses Q, `temporary_output` that outputs
+    /// are computed in a temporary. `coil_maps` are the bytes of the estimation of coil sensitivities.
+    pub fn peaks<T: Real, B: Backend<T>>(
+        &self,
+        b: &B,
+        use_toeplitz: bool,
+        temporary_output: bool,
+        coil_maps: StepBytes,
+    ) -> Result<Memory> {
         let ScanSize { samples, coils, frames, .. } = self.size;
         let (dims, voxels, images) = (&self.size.dims, self.size.voxels(), self.size.images());
-        let image = product(&[voxels, self.complex()]);
         let reals = product(&[samples, self.real]);
-        let complexes = product(&[samples, self.complex()]);
-        let held = sum(&[self.held_without_maps(), if self.apart { self.maps() } else { 0 }]);
-        // While factors are made there is a copy on the host.
+        let device_maps = if self.has_device_memory { self.maps() } else { 0 };
+        let held = sum(&[self.held_without_maps(), device_maps]);
+        let host_held = if self.has_device_memory { self.geometry_copy() } else { 0 };
+        // Host copies during creation: coordinates that were moved to the edge, and sample factors.
         let moved = if self.size.edge { dims.len() } else { 0 };
-        let copies = sum(&[product(&[moved + usize::from(self.weighed()), reals]), self.making_field]);
-        let host_held = if self.apart { self.kept() } else { 0 };
+        let factors = usize::from(self.has_sample_factors());
+        let creation = sum(&[product(&[moved + factors, reals]), self.field_creation]);
 
-        let apart =
-            |arrays: usize, elements: usize| if own_output { product(&[arrays, elements, self.complex()]) } else { 0 };
-        let output = apart(images * frames, voxels);
-        let outputs = output.max(apart(coils * frames, samples));
-
-        let pipe_menon = density::bytes::<T, B>(b, samples, dims, Default::default())?;
-        let jackson = density::bytes::<T, B>(b, samples, dims, density::Density::Jackson)?;
-        let gridding = sum(&[reals, self.working(true)]);
-        // Weights as they come, and times phi.
-        let gridding_host = product(&[2, reals]);
-        let out = if self.apart { product(&[self.batch.min(images), image]) } else { 0 };
-        let (grid, grid_host) = match self.size.weights {
-            true => (gridding, gridding_host),
-            false => (gridding.max(sum(&[pipe_menon.device, out])), gridding_host.max(pipe_menon.host)),
-        };
-
-        let backprojection = match dims.len() == 2 && self.size.listed.is_none() {
-            true => fbp::bytes::<T, B>(b, samples, fbp::usual_readout(samples, dims), dims, self.batch),
-            false => 0,
-        };
-
-        // While Q is made: its convolution, half of the doubled grid, a part of Q, the weights' phases.
-        let convolver = if q { self.q } else { 0 };
-        let q_making = match q {
-            true => sum(&[
-                convolver,
-                toeplitz::making_bytes::<T>(dims),
-                product(&[dims.len() + 3 * usize::from(self.nodes), reals]),
-                complexes,
-            ]),
-            false => 0,
-        };
-        let batches = if self.size.coil_maps { self.image_batch() } else { 0 };
-        let caller = if self.apart { product(&[3, image]) } else { 0 };
-        // With Q, beside its convolution.
-        let normal = match q {
-            // The right-hand side has taken the images of a batch.
-            true if self.nodes => sum(&[self.node_images, batches]),
-            true => product(&[2, batches]),
-            false => sum(&[batches, self.sample_batch(), if self.weighed() { self.sample_batch() } else { 0 }]),
-        };
-        // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all, and
-        // what the mean diagonal is made of.
-        let vectors = product(&[cg::VECTORS + (1 + frames) * images + usize::from(self.size.coil_maps), image]);
-        // Its pools keep what the right-hand side took.
-        let right_hand_side = if q {
-            if self.weighed() {
-                self.sample_batch()
+        let temporary = |arrays: usize, elements: usize| {
+            if temporary_output {
+                product(&[arrays, elements, self.complex()])
             } else {
                 0
             }
-        } else {
-            0
         };
-        let data = if self.apart { self.sample_batch() } else { 0 };
-        // A GPU's memory that the making of Q has left idle stays with the plan.
-        let beside_q =
-            |bytes: usize| if self.apart { sum(&[q_making, bytes]) } else { q_making.max(sum(&[convolver, bytes])) };
-        let cg = beside_q(sum(&[normal, vectors, right_hand_side, data]));
+        let image_output = temporary(images * frames, voxels);
+        let output = image_output.max(temporary(coils * frames, samples));
 
-        // What a plan asks for that has a memory limit: each figure serves as one.
-        let asked = self.one_at_a_time().working(true);
-        let asked_of_q = if q { sum(&[convolver, toeplitz::making_bytes::<T>(dims)]) } else { 0 };
-        let asked_of_cg = sum(&[asked, asked_of_q.max(sum(&[convolver, vectors]))]);
+        let pipe_menon = density::bytes::<T, B>(b, samples, dims, Default::default())?;
+        let jackson = density::bytes::<T, B>(b, samples, dims, density::Density::Jackson)?;
+        let gridding = self.gridding_peak(pipe_menon);
+        let backprojection = match dims.len() == 2 && self.size.listed.is_none() {
+            true => fbp::bytes::<T, B>(b, samples, fbp::usual_readout(samples, dims), dims, self.batch_size),
+            false => 0,
+        };
+        let NormalPeaks { q, normal, cg } = self.normal_peaks::<T>(use_toeplitz);
 
-        let here = |bytes: usize| held.saturating_add(bytes.max(asked));
-        let there = |bytes: usize| host_held.saturating_add(bytes);
-        let device = MemoryPeaks {
+        // A plan with a memory limit checks this much, so that each figure is a sufficient limit.
+        let checked = self.with_single_batches().transform_buffers(true);
+        let compute = |bytes: usize| held.saturating_add(bytes.max(checked));
+        let host = |bytes: usize| host_held.saturating_add(bytes);
+        let compute_peaks = MemoryPeaks {
             plan: held,
-            transform: here(self.working(self.weighed())),
-            grid: here(grid),
-            fbp: here(sum(&[backprojection, self.working(true)])),
-            density: here(pipe_menon.device),
-            density_jackson: here(jackson.device),
-            coil_maps: here(maps.device),
-            normal: here(beside_q(sum(&[normal, caller])).max(sum(&[asked, asked_of_q]))),
-            cg: here(cg.max(asked_of_cg)),
-            q: convolver,
+            transform: compute(self.transform_buffers(self.has_sample_factors())),
+            grid: compute(gridding.device),
+            fbp: compute(sum(&[backprojection, self.transform_buffers(true)])),
+            density: compute(pipe_menon.device),
+            density_jackson: compute(jackson.device),
+            coil_maps: compute(coil_maps.device),
+            normal: compute(normal),
+            cg: compute(cg),
+            q,
         };
-        let host = MemoryPeaks {
-            plan: there(copies),
-            transform: there(outputs),
-            grid: there(grid_host.saturating_add(output)),
-            fbp: there(reals.saturating_add(output)),
-            density: there(pipe_menon.host),
-            density_jackson: there(jackson.host),
-            coil_maps: there(maps.host),
-            normal: there(output),
-            cg: there(0),
+        let host_peaks = MemoryPeaks {
+            plan: host(creation),
+            transform: host(output),
+            grid: host(gridding.host.saturating_add(image_output)),
+            fbp: host(reals.saturating_add(image_output)),
+            density: host(pipe_menon.host),
+            density_jackson: host(jackson.host),
+            coil_maps: host(coil_maps.host),
+            normal: host(image_output),
+            cg: host(0),
             q: 0,
         };
-        Ok(match self.apart {
-            true => Memory { host: host.at_least_the_plan(), device: device.at_least_the_plan() },
-            false => Memory { host: device.plus(host).at_least_the_plan(), device: MemoryPeaks::default() },
+        Ok(match self.has_device_memory {
+            true => Memory { host: host_peaks.at_least_plan(), device: compute_peaks.at_least_plan() },
+            false => Memory { host: compute_peaks.plus(host_peaks).at_least_plan(), device: MemoryPeaks::default() },
         })
+    }
+
+    /// Returns the peak of gridding, including the computation of density weights if the geometry has none.
+    fn gridding_peak(&self, pipe_menon: StepBytes) -> StepBytes {
+        let reals = product(&[self.size.samples, self.real]);
+        let device = sum(&[reals, self.transform_buffers(true)]);
+        // The weights, and the weights times phi.
+        let host = product(&[2, reals]);
+        if self.size.weights {
+            return StepBytes { device, host };
+        }
+        let image = product(&[self.size.voxels(), self.complex()]);
+        let out = if self.has_device_memory { product(&[self.batch_size.min(self.size.images()), image]) } else { 0 };
+        StepBytes { device: device.max(sum(&[pipe_menon.device, out])), host: host.max(pipe_menon.host) }
+    }
+
+    /// Returns the peaks of E^H W E and conjugate gradients where the plan computes.
+    fn normal_peaks<T: Real>(&self, use_toeplitz: bool) -> NormalPeaks {
+        let (dims, images) = (&self.size.dims, self.size.images());
+        let image = product(&[self.size.voxels(), self.complex()]);
+        let reals = product(&[self.size.samples, self.real]);
+        let weighted = if self.has_sample_factors() { self.sample_batch() } else { 0 };
+        let combined = if self.size.coil_maps { self.image_batch() } else { 0 };
+        // While Q is computed: its convolution, half of the doubled grid, one octant, and the weights with their phases.
+        let (mut q, mut q_checked, mut q_creation) = (0, 0, 0);
+        if use_toeplitz {
+            q = self.q;
+            q_checked = sum(&[q, toeplitz::construction_bytes::<T>(dims)]);
+            let weights = product(&[dims.len() + 3 * usize::from(self.has_nodes), reals]);
+            q_creation = sum(&[q_checked, weights, product(&[self.size.samples, self.complex()])]);
+        }
+        let normal = match use_toeplitz {
+            // The right-hand side has already allocated the images of a batch.
+            true if self.has_nodes => sum(&[self.node_images, combined]),
+            true => product(&[2, combined]),
+            false => sum(&[combined, self.sample_batch(), weighted]),
+        };
+        // Residual, direction, its image under the operator, the right-hand side of one frame, the solution of all
+        // frames, and an image for the mean diagonal.
+        let vectors =
+            product(&[cg::VECTORS + (1 + self.size.frames) * images + usize::from(self.size.coil_maps), image]);
+        // Buffer pools keep the buffers of the right-hand side.
+        let right_hand_side = if use_toeplitz { weighted } else { 0 };
+        let (data, copies) = if self.has_device_memory { (self.sample_batch(), product(&[3, image])) } else { (0, 0) };
+        // On a GPU, the plan keeps the idle memory of the creation of Q.
+        let with_q = |bytes: usize| {
+            if self.has_device_memory {
+                sum(&[q_creation, bytes])
+            } else {
+                q_creation.max(sum(&[q, bytes]))
+            }
+        };
+        let checked = self.with_single_batches().transform_buffers(true);
+        NormalPeaks {
+            q,
+            normal: with_q(sum(&[normal, copies])).max(sum(&[checked, q_checked])),
+            cg: with_q(sum(&[normal, vectors, right_hand_side, data]))
+                .max(sum(&[checked, q_checked.max(sum(&[q, vectors]))])),
+        }
     }
 }

@@ -1,19 +1,21 @@
-//! A scan divided among several backends of one kind (GPUs): coils with NUFFT, voxels with exact sums.
+//! A scan divided among several backends of one kind (GPUs): by coils with the NUFFT, by voxels with exact sums.
 //!
-//! Each part is an [`Encoding`]. Parts that write different arrays of the caller run side by side in
-//! threads; where they add up to one image or to the same samples, the first part's backend collects and adds them,
-//! always in the order of the parts, so that results have the same bits on every call (but not for another number of
-//! GPUs). Conjugate gradients with coil maps keep their vectors on the first part's backend: the others get the
-//! direction and return their coils' share of E^H W E of it.
+//! Each part is an [`Encoding`]. Parts that write different arrays of the caller run concurrently in separate threads.
+//! If the results of the parts add up to one image or to the same samples, the backend of the first part adds them in
+//! the order of the parts. So results have the same bits on every call, but not for different numbers of GPUs.
 //!
-//! The caller's function that interrupts a call is asked between such steps; the parts' threads have none to ask.
+//! Conjugate gradients with coil maps keep their vectors on the backend of the first part. The other parts get the
+//! direction and return the result of E^H W E for their coils.
+//!
+//! The caller's interrupt callback is polled between these steps, but not by the threads of the parts.
 
-use super::chosen::Chosen;
 use super::coil_maps;
-use super::encoding::{mean_energy, Encoding};
+use super::encoding::normal::mean_energy;
+use super::encoding::Encoding;
 use super::interface::{Change, Engine, PlanInfo};
 use super::memory::Memory;
 use super::one_backend::normal_of_images;
+use super::transform_params::TransformParams;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_reserve, try_vec, Result};
@@ -28,57 +30,136 @@ use crate::base::workers::Workers;
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{Density, Weighting};
 use num_complex::Complex;
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// What is divided.
+/// Phases exp(+i 2 pi k.shift) and exp(-i 2 pi k.shift) of each sample. `shift` is the distance from the centre of some
+/// layers of a grid to the centre of the grid.
+type LayerPhases<T, B> = Arc<[<B as Backend<T>>::Array<Complex<T>>; 2]>;
+
+/// The quantity by which a scan is divided.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Share {
-    /// Coils.
+enum Division {
     Coils,
-    /// Voxels: of a list, or layers along the last axis of a grid.
+    /// Voxels of a list, or layers along the last axis of a grid.
     Voxels,
 }
 
-struct Part<T: Real, B: Backend<T>> {
-    encoding: Encoding<T, B>,
-    /// Its coils or voxels.
-    range: Range<usize>,
-    /// With layers of a grid: exp(+-i 2 pi k.shift) of each sample, shift being from the layers' middle to the grid's.
-    ramps: Option<Arc<[B::Array<Complex<T>>; 2]>>,
+impl Division {
+    /// Returns the coil maps of one part. `range` contains its coils or voxels.
+    fn part_maps<'m, T: Real>(
+        self,
+        maps: &'m [Complex<T>],
+        voxels: usize,
+        range: &Range<usize>,
+    ) -> Result<Cow<'m, [Complex<T>]>> {
+        if self == Division::Coils {
+            return Ok(Cow::Borrowed(&maps[range.start * voxels..range.end * voxels]));
+        }
+        let coils = maps.len() / voxels;
+        let mut part = try_reserve(range.len() * coils, "the coil sensitivities")?;
+        maps.chunks_exact(voxels).for_each(|map| part.extend_from_slice(&map[range.clone()]));
+        Ok(Cow::Owned(part))
+    }
+
+    /// Returns the geometry of one part, with `maps` as its coil maps.
+    fn part_geometry<'a, T: Real>(
+        self,
+        geometry: &Geometry<'a, T>,
+        range: &Range<usize>,
+        maps: Option<&'a [Complex<T>]>,
+    ) -> Geometry<'a, T> {
+        let mut part = Geometry { coil_maps: maps, ..geometry.clone() };
+        if self == Division::Coils {
+            part.coils = range.len();
+            return part;
+        }
+        part.voxels = geometry.voxels.as_ref().map(|axes| axes.iter().map(|r| &r[range.clone()]).collect());
+        part.field_map = geometry.field_map.map(|map| &map[range.clone()]);
+        part.decay_map = geometry.decay_map.map(|map| &map[range.clone()]);
+        if geometry.voxels.is_none() {
+            let last = geometry.dims.len() - 1;
+            part.dims[last] = range.len() / layer_len(&geometry.dims);
+        }
+        part
+    }
+
+    /// Computes the sample phases of one part; `None` unless the parts are layers of a grid.
+    fn layer_phases<T: Real, B: Backend<T>>(
+        self,
+        backend: &B,
+        geometry: &Geometry<'_, T>,
+        range: &Range<usize>,
+    ) -> Result<Option<LayerPhases<T, B>>> {
+        if self == Division::Coils || geometry.voxels.is_some() {
+            return Ok(None);
+        }
+        let last = geometry.dims.len() - 1;
+        let layer = layer_len(&geometry.dims);
+        let layers = range.start / layer..range.end / layer;
+        let shift = (layers.start + layers.len() / 2) as f64 - (geometry.dims[last] / 2) as f64;
+        let samples = geometry.samples();
+        let k = backend.upload(geometry.coordinates[last], "the coordinates")?;
+        let phases = |shift: f64| -> Result<B::Array<Complex<T>>> {
+            let mut phases = backend.zeros(samples, "the phases of layers")?;
+            backend.ramp(&[backend.view(&k)], &[shift], None, backend.view_mut(&mut phases));
+            Ok(phases)
+        };
+        Ok(Some(Arc::new([phases(shift)?, phases(-shift)?])))
+    }
 }
 
-/// A scan divided among backends.
-pub(crate) struct Divided<T: Real, B: Backend<T>> {
-    share: Share,
-    parts: Vec<Part<T, B>>,
-    /// With voxels divided: all of the scan on the first backend, for what goes through Q.
-    whole: Option<Encoding<T, B>>,
+/// Returns the number of voxels in one layer along the last axis.
+fn layer_len(dims: &[usize]) -> usize {
+    dims[..dims.len() - 1].iter().product()
+}
+
+/// The part of a scan that one backend computes.
+struct ScanPart<T: Real, B: Backend<T>> {
+    encoding: Encoding<T, B>,
+    /// Coils or voxels of the part.
+    range: Range<usize>,
+    /// Phases that move the layers of the part to their place in the grid; `None` unless the parts are layers.
+    layer_phases: Option<LayerPhases<T, B>>,
+}
+
+/// Buffers of one part for E^H W E: the direction and the result on the backend of the part, and the result on that of
+/// the first part.
+type ExchangeBuffers<T, B> = [<B as Backend<T>>::Array<Complex<T>>; 3];
+
+/// An engine that divides a scan among several backends.
+pub(crate) struct MultiGpuEngine<T: Real, B: Backend<T>> {
+    division: Division,
+    parts: Vec<ScanPart<T, B>>,
+    /// The whole scan on the first backend, for operations that use Q; `None` if the scan is divided by coils.
+    whole_scan: Option<Encoding<T, B>>,
     dims: Vec<usize>,
-    listed: bool,
-    combined: bool,
+    is_voxel_list: bool,
+    combines_coils: bool,
     voxels: usize,
     samples: usize,
     coils: usize,
-    /// The direction and its share of E^H W E, on each backend but the first, and the shares on the first.
-    exchange: Arc<Mutex<Vec<[B::Array<Complex<T>>; 3]>>>,
+    /// Buffers of each part except the first; empty before the first use.
+    exchange: Arc<Mutex<Vec<ExchangeBuffers<T, B>>>>,
 }
 
-/// Ranges of `count` things in `parts` parts of nearly equal size.
-fn shares(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
+/// Splits `count` items into `parts` ranges of nearly equal size.
+fn split_evenly(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     (0..parts).map(move |i| count * i / parts..count * (i + 1) / parts)
 }
 
-/// In how many parts a scan is divided, one being all of it, and a part's voxels along the axis that is divided.
-fn parts_of(backends: usize, size: &ScanSize, options: &Options, exact: bool) -> (usize, usize) {
-    let layer = if size.listed.is_some() { 1 } else { size.dims[..size.dims.len() - 1].iter().product() };
+/// Returns the number of parts of a scan (1 if it is not divided), the number of items to divide, and the number of
+/// voxels per item. Items are coils, voxels of a list, or layers of a grid.
+fn partition(backends: usize, size: &ScanSize, options: &Options, exact: bool) -> (usize, usize, usize) {
+    let layer = if size.listed.is_some() { 1 } else { layer_len(&size.dims) };
     let count = if exact { size.voxels() / layer } else { size.coils };
     let parts = backends.min(count);
-    (if parts < 2 || options.memory_limit.is_some() { 1 } else { parts }, layer)
+    (if parts < 2 || options.memory_limit.is_some() { 1 } else { parts }, count, layer)
 }
 
-/// Bytes that a scan takes on so many backends, in all; `memory` tells those of one of these sizes.
+/// Returns the bytes of a scan on `backends` backends together. `memory` returns the bytes of one encoding.
 pub(crate) fn memory(
     backends: usize,
     size: &ScanSize,
@@ -86,113 +167,62 @@ pub(crate) fn memory(
     memory: impl Fn(&ScanSize) -> Result<Memory>,
     exact: bool,
 ) -> Result<Memory> {
-    let (parts, layer) = parts_of(backends, size, options, exact);
+    let (parts, count, _) = partition(backends, size, options, exact);
     if parts == 1 {
         return memory(size);
     }
-    // With voxels divided the first has all of the scan besides.
-    let mut all = if exact { memory(size)? } else { Memory::default() };
-    for range in shares(if exact { size.voxels() / layer } else { size.coils }, parts) {
-        let mut own = size.clone();
-        match (exact, own.listed) {
-            (false, _) => own.coils = range.len(),
-            (true, Some(_)) => own.listed = Some(range.len()),
-            (true, None) => *own.dims.last_mut().expect("an image has axes") = range.len(),
+    // If the scan is divided by voxels, the first backend also has the whole scan.
+    let mut total = if exact { memory(size)? } else { Memory::default() };
+    for range in split_evenly(count, parts) {
+        let mut part = size.clone();
+        match (exact, part.listed) {
+            (false, _) => part.coils = range.len(),
+            (true, Some(_)) => part.listed = Some(range.len()),
+            (true, None) => *part.dims.last_mut().expect("an image has axes") = range.len(),
         }
-        all = all.plus(memory(&own)?);
+        total = total.plus(memory(&part)?);
     }
-    Ok(all)
+    Ok(total)
 }
 
-/// The positions of some voxels of a list.
-fn lists_of<'a, T: Real>(geometry: &Geometry<'a, T>, range: &Range<usize>) -> Option<Vec<&'a [T]>> {
-    geometry.voxels.as_ref().map(|lists| lists.iter().map(|r| &r[range.clone()]).collect())
-}
-
-/// The sensitivities of all coils in some voxels.
-fn maps_of<T: Real>(maps: &[Complex<T>], voxels: usize, range: &Range<usize>) -> Result<Vec<Complex<T>>> {
-    let coils = maps.len() / voxels;
-    let mut part = try_reserve(range.len() * coils, "the coil sensitivities")?;
-    maps.chunks_exact(voxels).for_each(|map| part.extend_from_slice(&map[range.clone()]));
-    Ok(part)
-}
-
-/// The phases of samples at `k` along the last axis, of `n` voxels, for some of its layers.
-fn ramps_of<T: Real, B: Backend<T>>(
-    backend: &B,
-    k: &[T],
-    n: usize,
-    layers: Range<usize>,
-) -> Result<Arc<[B::Array<Complex<T>>; 2]>> {
-    let shift = (layers.start + layers.len() / 2) as f64 - (n / 2) as f64;
-    let samples = k.len();
-    let k = backend.upload(k, "the coordinates")?;
-    let ramp = |shift: f64| -> Result<B::Array<Complex<T>>> {
-        let mut ramp = backend.zeros(samples, "the phases of layers")?;
-        backend.ramp(&[backend.view(&k)], &[shift], None, backend.view_mut(&mut ramp));
-        Ok(ramp)
-    };
-    Ok(Arc::new([ramp(shift)?, ramp(-shift)?]))
-}
-
-impl<T: Real, B: Backend<T>> Divided<T, B> {
-    /// Divides a scan among backends, or says None where there is nothing to divide.
+impl<T: Real, B: Backend<T>> MultiGpuEngine<T, B> {
+    /// Divides a scan among backends; returns `None` if it cannot be divided. `create` creates the encoding of a part.
     pub fn new(
         backends: &[Arc<B>],
         geometry: &Geometry<'_, T>,
         options: &Options,
-        make: impl Fn(Arc<B>, &Geometry<'_, T>) -> Result<Encoding<T, B>> + Sync,
+        create: impl Fn(Arc<B>, &Geometry<'_, T>) -> Result<Encoding<T, B>> + Sync,
         exact: bool,
-    ) -> Result<Option<Self>>
-    where
-        B: Backend<T>,
-    {
-        let share = if exact { Share::Voxels } else { Share::Coils };
-        let listed = geometry.voxels.is_some();
+    ) -> Result<Option<Self>> {
+        let division = if exact { Division::Voxels } else { Division::Coils };
         let voxels = geometry.voxel_count();
-        let (parts, layer) = parts_of(backends.len(), &ScanSize::lengths(geometry), options, exact);
-        let count = if exact { voxels / layer } else { geometry.coils };
+        let (parts, count, layer) = partition(backends.len(), &ScanSize::lengths(geometry), options, exact);
         if parts < 2 {
             return Ok(None);
         }
-        let make_part = |range: Range<usize>, backend: Arc<B>| -> Result<Part<T, B>> {
-            if share == Share::Coils {
-                let maps = geometry.coil_maps.map(|m| &m[range.start * voxels..range.end * voxels]);
-                let own = Geometry { coils: range.len(), coil_maps: maps, ..geometry.clone() };
-                return Ok(Part { encoding: make(backend, &own)?, range, ramps: None });
-            }
-            let layers = range.clone();
-            let range = range.start * layer..range.end * layer;
-            let mut own = geometry.clone();
-            own.voxels = lists_of(geometry, &range);
-            own.field_map = geometry.field_map.map(|map| &map[range.clone()]);
-            own.decay_map = geometry.decay_map.map(|map| &map[range.clone()]);
-            let maps = geometry.coil_maps.map(|maps| maps_of(maps, voxels, &range)).transpose()?;
-            own.coil_maps = maps.as_deref();
-            let mut ramps = None;
-            if !listed {
-                let last = geometry.dims.len() - 1;
-                own.dims[last] = layers.len();
-                ramps = Some(ramps_of(&*backend, geometry.coordinates[last], geometry.dims[last], layers)?);
-            }
-            Ok(Part { encoding: make(backend, &own)?, range, ramps })
+        let create_part = |items: Range<usize>, backend: Arc<B>| -> Result<ScanPart<T, B>> {
+            let range = if exact { items.start * layer..items.end * layer } else { items };
+            let maps = geometry.coil_maps.map(|maps| division.part_maps(maps, voxels, &range)).transpose()?;
+            let part = division.part_geometry(geometry, &range, maps.as_deref());
+            let layer_phases = division.layer_phases(&*backend, geometry, &range)?;
+            Ok(ScanPart { encoding: create(backend, &part)?, range, layer_phases })
         };
-        let parts: Vec<Part<T, B>> = std::thread::scope(|scope| {
-            let make_part = &make_part;
-            let made: Vec<_> = shares(count, parts)
+        let parts: Vec<ScanPart<T, B>> = std::thread::scope(|scope| {
+            let create_part = &create_part;
+            let threads: Vec<_> = split_evenly(count, parts)
                 .zip(backends)
-                .map(|(range, backend)| scope.spawn(move || make_part(range, backend.clone())))
+                .map(|(items, backend)| scope.spawn(move || create_part(items, backend.clone())))
                 .collect();
-            made.into_iter().map(join).collect::<Result<_>>()
+            threads.into_iter().map(join).collect::<Result<_>>()
         })?;
-        let whole = if exact { Some(make(backends[0].clone(), geometry)?) } else { None };
-        Ok(Some(Divided {
-            share,
+        let whole_scan = if exact { Some(create(backends[0].clone(), geometry)?) } else { None };
+        Ok(Some(MultiGpuEngine {
+            division,
             parts,
-            whole,
+            whole_scan,
             dims: geometry.dims.clone(),
-            listed,
-            combined: geometry.coil_maps.is_some(),
+            is_voxel_list: geometry.voxels.is_some(),
+            combines_coils: geometry.coil_maps.is_some(),
             voxels,
             samples: geometry.samples(),
             coils: geometry.coils,
@@ -200,110 +230,98 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         }))
     }
 
-    /// A part after a change of the scan.
+    /// Creates a part after a change of the scan.
     fn changed_part(
         &self,
-        part: &Part<T, B>,
+        part: &ScanPart<T, B>,
         change: Change<'_, T>,
         options: &Options,
-        chosen: (Option<OffResonanceRange>, Chosen),
-    ) -> Result<Part<T, B>> {
-        let gathered;
-        let maps = match (change.coil_maps(), self.share) {
-            (None, _) => None,
-            (Some(maps), Share::Coils) => Some(&maps[part.range.start * self.voxels..part.range.end * self.voxels]),
-            (Some(maps), Share::Voxels) => {
-                gathered = maps_of(maps, self.voxels, &part.range)?;
-                Some(&gathered[..])
+        params: (Option<OffResonanceRange>, TransformParams),
+    ) -> Result<ScanPart<T, B>> {
+        let part_maps = |maps| self.division.part_maps(maps, self.voxels, &part.range);
+        let maps = change.coil_maps().map(part_maps).transpose()?;
+        let mut layer_phases = part.layer_phases.clone();
+        let part_geometry;
+        let change = match change {
+            Change::Trajectory(geometry) => {
+                part_geometry = self.division.part_geometry(geometry, &part.range, maps.as_deref());
+                layer_phases = self.division.layer_phases(part.encoding.b(), geometry, &part.range)?;
+                Change::Trajectory(&part_geometry)
             }
+            Change::CoilMaps(all) => Change::CoilMaps(maps.as_deref().unwrap_or(all)),
+            Change::Weights(weights) => Change::Weights(weights),
         };
-        let mut ramps = part.ramps.clone();
-        let own;
-        let change = match (change, maps) {
-            (Change::Trajectory(geometry), maps) => {
-                let mut of_part = Geometry { coil_maps: maps, ..geometry.clone() };
-                if self.share == Share::Voxels {
-                    of_part.dims = part.encoding.dims.clone();
-                    of_part.voxels = lists_of(geometry, &part.range);
-                    of_part.field_map = geometry.field_map.map(|map| &map[part.range.clone()]);
-                    of_part.decay_map = geometry.decay_map.map(|map| &map[part.range.clone()]);
-                }
-                if ramps.is_some() {
-                    let last = self.dims.len() - 1;
-                    let layer = self.voxels / self.dims[last];
-                    let layers = part.range.start / layer..part.range.end / layer;
-                    let k = geometry.coordinates[last];
-                    ramps = Some(ramps_of(part.encoding.b(), k, self.dims[last], layers)?);
-                }
-                own = of_part;
-                Change::Trajectory(&own)
-            }
-            (Change::CoilMaps(_), Some(maps)) => Change::CoilMaps(maps),
-            (change, _) => change,
-        };
-        let encoding = part.encoding.with_change(change, options, chosen)?;
-        Ok(Part { encoding, range: part.range.clone(), ramps })
+        let encoding = part.encoding.with_change(change, options, params)?;
+        Ok(ScanPart { encoding, range: part.range.clone(), layer_phases })
     }
 
+    /// Returns the encoding of the first part.
     fn first(&self) -> &Encoding<T, B> {
         &self.parts[0].encoding
     }
 
-    /// What goes through Q, density weights, and all else that is not divided.
+    /// Returns the encoding for operations that are not divided, such as Q and density weights.
     fn undivided(&self) -> &Encoding<T, B> {
-        self.whole.as_ref().unwrap_or_else(|| self.first())
+        self.whole_scan.as_ref().unwrap_or_else(|| self.first())
     }
 
+    /// Returns the number of images per frame.
     fn images(&self) -> usize {
-        if self.combined {
+        if self.combines_coils {
             1
         } else {
             self.coils
         }
     }
 
-    /// Runs `f(part, its jobs)` side by side.
-    fn each<J: Send, R: Send>(&self, jobs: Vec<J>, f: impl Fn(&Part<T, B>, J) -> Result<R> + Sync) -> Result<Vec<R>> {
+    /// Runs `f(part, job)` for all parts concurrently.
+    fn run_on_parts<J: Send, R: Send>(
+        &self,
+        jobs: Vec<J>,
+        f: impl Fn(&ScanPart<T, B>, J) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
         std::thread::scope(|scope| {
             let f = &f;
-            let running: Vec<_> =
+            let threads: Vec<_> =
                 self.parts.iter().zip(jobs).map(|(part, job)| scope.spawn(move || f(part, job))).collect();
-            running.into_iter().map(join).collect()
+            threads.into_iter().map(join).collect()
         })
     }
 
-    /// Adds the arrays of all parts on the first backend, in order.
-    fn collect(&self, mut arrays: Vec<B::Array<Complex<T>>>) -> Result<B::Array<Complex<T>>> {
+    /// Adds the arrays of all parts on the first backend, in the order of the parts.
+    fn sum_on_first(&self, mut arrays: Vec<B::Array<Complex<T>>>) -> Result<B::Array<Complex<T>>> {
         let b = self.first().b();
         let rest = arrays.split_off(1);
         let mut sum = arrays.pop().expect("there is a part");
         for (part, array) in self.parts[1..].iter().zip(&rest) {
             let from = part.encoding.b();
             let view = from.view(array);
-            let mut here = b.zeros::<Complex<T>>(view.len(), "a part's result")?;
+            let mut copy = b.zeros::<Complex<T>>(view.len(), "a part's result")?;
             from.order_after(b);
-            from.send(view, b, b.view_mut(&mut here));
+            from.send(view, b, b.view_mut(&mut copy));
             b.order_after(from);
-            b.axpy(1.0, b.view(&here), b.view_mut(&mut sum));
+            b.axpy(1.0, b.view(&copy), b.view_mut(&mut sum));
         }
-        // The parts' arrays may go when they have been sent.
+        // The arrays of the parts may be freed only after they have been sent.
         for part in &self.parts[1..] {
             part.encoding.b().wait()?;
         }
         Ok(sum)
     }
 
-    fn deliver(&self, from: &B::Array<Complex<T>>, to: Sink<'_, Complex<T>>) -> Result<()> {
+    /// Copies a result to the caller's array.
+    fn copy_to_caller(&self, from: &B::Array<Complex<T>>, to: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.first().b();
         match to {
             Sink::Host(host) => b.download(b.view(from), host),
-            Sink::Device(_) => on_device(),
+            Sink::Device(_) => device_arrays_error(),
         }
     }
 
-    /// The parts' jobs where each part has its own range of the caller's arrays: `len` elements for each of its coils
-    /// (or voxels) in `from`, all of it where None, and so in `to`; for each frame (or coil).
-    fn jobs<'a>(
+    /// Splits the caller's arrays into the jobs of the parts. Each of the `count` frames (or coils) of `from` has
+    /// `from_len.1` elements, of which a part gets `from_len.0` per coil (or voxel), or all if `from_len.0` is 0. The
+    /// same holds for `to` and `to_len`.
+    fn split_jobs<'a>(
         &self,
         from: Source<'a, Complex<T>>,
         from_len: (usize, usize),
@@ -314,17 +332,17 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         let mut jobs: Vec<Vec<_>> = self.parts.iter().map(|_| Vec::new()).collect();
         for i in 0..count {
             for (part, jobs) in self.parts.iter().zip(&mut jobs) {
-                let of = |(each, all): (usize, usize)| match each {
+                let elements = |(each, all): (usize, usize)| match each {
                     0 => i * all..(i + 1) * all,
                     _ => i * all + part.range.start * each..i * all + part.range.end * each,
                 };
-                jobs.push((from.part(of(from_len)), to.split_off(of(to_len).len())));
+                jobs.push((from.part(elements(from_len)), to.split_off(elements(to_len).len())));
             }
         }
         jobs
     }
 
-    /// The adjoint of one frame, in the memory of the first backend.
+    /// Computes the adjoint of one frame in the memory of the first backend.
     fn adjoint_of_coils(
         &self,
         weighting: Weighting,
@@ -334,63 +352,62 @@ impl<T: Real, B: Backend<T>> Divided<T, B> {
         let mut host = try_vec(image.len(), Complex::default(), "an adjoint")?;
         self.adjoint(weighting, kspace, (&mut host).into())?;
         let b = self.undivided().b();
-        let there = b.input((&host).into())?;
-        b.copy(b.read(&there), image);
+        let device = b.input((&host).into())?;
+        b.copy(b.read(&device), image);
         b.wait()
     }
 
-    /// y = E^H W E x for one image, in the memory of the first backend.
+    /// Computes y = E^H W E x for one image in the memory of the first backend.
     fn apply_normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
-        if self.share == Share::Voxels || !self.combined {
-            // Without maps every coil's image has the same operator: there is nothing to divide within one.
+        if self.division == Division::Voxels || !self.combines_coils {
+            // Without coil maps, E^H W E of one image involves no other coil, so it is not divided.
             return self.undivided().apply_normal(x, y);
         }
         let b = self.undivided().b();
         let mut exchange = self.exchange.lock().unwrap_or_else(|e| e.into_inner());
         if exchange.is_empty() {
             for part in &self.parts[1..] {
-                let own = || part.encoding.b().zeros(self.voxels, "a direction");
-                exchange.push([own()?, own()?, b.zeros(self.voxels, "a part's share")?]);
+                let image = || part.encoding.b().zeros(self.voxels, "a direction");
+                exchange.push([image()?, image()?, b.zeros(self.voxels, "a part's result")?]);
             }
         }
         for (part, [direction, ..]) in self.parts[1..].iter().zip(exchange.iter_mut()) {
-            let own = part.encoding.b();
-            // After all that was asked of the first before, the sums of the shares before among it.
-            own.fetch(b, B::shorten(x), own.view_mut(direction));
+            let backend = part.encoding.b();
+            // Waits for all previous work of the first backend, including the previous sums.
+            backend.fetch(b, B::shorten(x), backend.view_mut(direction));
         }
-        // Asking takes time too, so that each part has a thread that does.
+        // Queuing work takes time, so each part is queued by its own thread.
         std::thread::scope(|scope| {
-            let ask = |(part, [direction, share, here]): (&'_ Part<T, B>, &'_ mut [B::Array<Complex<T>>; 3])| {
-                let own = part.encoding.b();
-                part.encoding.apply_normal(own.view(direction), own.view_mut(share))?;
-                own.send(own.view(share), b, b.view_mut(here));
+            let run = |(part, [direction, result, copy]): (&ScanPart<T, B>, &mut ExchangeBuffers<T, B>)| {
+                let backend = part.encoding.b();
+                part.encoding.apply_normal(backend.view(direction), backend.view_mut(result))?;
+                backend.send(backend.view(result), b, b.view_mut(copy));
                 Ok(())
             };
-            let asking: Vec<_> =
-                self.parts[1..].iter().zip(exchange.iter_mut()).map(|p| scope.spawn(move || ask(p))).collect();
-            let mine = self.first().apply_normal(B::shorten(x), B::reborrow(&mut y));
-            asking.into_iter().map(join).chain([mine]).collect::<Result<()>>()
+            let threads: Vec<_> =
+                self.parts[1..].iter().zip(exchange.iter_mut()).map(|p| scope.spawn(move || run(p))).collect();
+            let first = self.first().apply_normal(B::shorten(x), B::reborrow(&mut y));
+            threads.into_iter().map(join).chain([first]).collect::<Result<()>>()
         })?;
-        for (part, [_, _, here]) in self.parts[1..].iter().zip(exchange.iter()) {
+        for (part, [_, _, copy]) in self.parts[1..].iter().zip(exchange.iter()) {
             b.order_after(part.encoding.b());
-            b.axpy(1.0, b.view(here), B::reborrow(&mut y));
+            b.axpy(1.0, b.view(copy), B::reborrow(&mut y));
         }
         Ok(())
     }
 }
 
+/// Returns the result of a thread, or continues its panic.
 fn join<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
     thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn on_device<A>() -> Result<A> {
-    bail!(
-        Unsupported,
-        "arrays on a GPU were given to a plan on several: name one GPU, or give arrays in the host's memory"
-    )
+/// Returns the error for arrays of the caller on a GPU.
+fn device_arrays_error<A>() -> Result<A> {
+    bail!(Unsupported, "a plan on several GPUs cannot use arrays on a GPU: use one GPU, or arrays in host memory")
 }
 
-impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
+impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
     fn info(&self) -> PlanInfo {
         let infos: Vec<PlanInfo> = self.parts.iter().map(|part| part.encoding.info()).collect();
         PlanInfo {
@@ -404,18 +421,19 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         self.undivided().warning()
     }
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
-        let chosen = self.undivided().chosen_after(change, options)?;
-        let jobs = vec![chosen.clone(); self.parts.len()];
-        let parts = self.each(jobs, |part, chosen| self.changed_part(part, change, options, chosen))?;
-        let whole = self.whole.as_ref().map(|whole| whole.with_change(change, options, chosen)).transpose()?;
+        let params = self.undivided().params_after(change, options)?;
+        let jobs = vec![params.clone(); self.parts.len()];
+        let parts = self.run_on_parts(jobs, |part, params| self.changed_part(part, change, options, params))?;
+        let change_whole = |whole: &Encoding<T, B>| whole.with_change(change, options, params);
+        let whole_scan = self.whole_scan.as_ref().map(change_whole).transpose()?;
         let samples = parts[0].encoding.samples;
         let (dims, exchange) = (self.dims.clone(), self.exchange.clone());
-        Ok(try_box(Divided { parts, whole, dims, samples, exchange, ..*self }, "the plan")?)
+        Ok(try_box(MultiGpuEngine { parts, whole_scan, dims, samples, exchange, ..*self }, "the plan")?)
     }
     fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         match values {
             Source::Host(values) => Ok(first_exceeding(self.workers(), values, limit)),
-            Source::Device(_) => on_device(),
+            Source::Device(_) => device_arrays_error(),
         }
     }
     fn workers(&self) -> &dyn Workers {
@@ -425,22 +443,23 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         self.undivided().check_memory(bytes, what)
     }
     fn wait(&self) -> Result<()> {
-        self.parts.iter().map(|part| &part.encoding).chain(&self.whole).try_for_each(|all| all.b().wait())
+        self.parts.iter().map(|part| &part.encoding).chain(&self.whole_scan).try_for_each(|all| all.b().wait())
     }
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()> {
         interrupt::check("a forward transform")?;
         let frame = self.samples * self.coils;
         let frames = kspace.len() / frame;
-        if self.share == Share::Coils {
-            let (each, all) = if self.combined { (0, self.voxels) } else { (self.voxels, self.voxels * self.coils) };
-            let jobs = self.jobs(image, (each, all), kspace, (self.samples, frame), frames);
-            self.each(jobs, |part, jobs| jobs.into_iter().try_for_each(|(x, s)| part.encoding.forward(x, s)))?;
+        if self.division == Division::Coils {
+            let (each, all) =
+                if self.combines_coils { (0, self.voxels) } else { (self.voxels, self.voxels * self.coils) };
+            let jobs = self.split_jobs(image, (each, all), kspace, (self.samples, frame), frames);
+            self.run_on_parts(jobs, |part, jobs| jobs.into_iter().try_for_each(|(x, s)| part.encoding.forward(x, s)))?;
             return Ok(());
         }
-        // Every part's voxels make some of every sample.
+        // Every part contributes to every sample.
         let images = frames * self.images();
         let each = kspace.len() / images;
-        let partial = self.each(vec![(); self.parts.len()], |part, ()| {
+        let partial = self.run_on_parts(vec![(); self.parts.len()], |part, ()| {
             let b = part.encoding.b();
             let mut s = b.zeros::<Complex<T>>(kspace.len(), "a part's samples")?;
             for i in 0..images {
@@ -448,32 +467,37 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
                 let samples = b.view_mut(&mut s).part(i * each..(i + 1) * each);
                 part.encoding.forward(x, b.sink(samples))?;
             }
-            let Some([_, ramp]) = part.ramps.as_deref() else { return Ok(s) };
-            let mut moved = b.zeros::<Complex<T>>(kspace.len(), "modulated samples")?;
-            b.multiply(b.view(&s), b.view(ramp), b.view_mut(&mut moved));
-            Ok(moved)
+            let Some([_, phases]) = part.layer_phases.as_deref() else { return Ok(s) };
+            let mut modulated = b.zeros::<Complex<T>>(kspace.len(), "modulated samples")?;
+            b.multiply(b.view(&s), b.view(phases), b.view_mut(&mut modulated));
+            Ok(modulated)
         })?;
-        self.deliver(&self.collect(partial)?, kspace)
+        self.copy_to_caller(&self.sum_on_first(partial)?, kspace)
     }
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()> {
-        if let (Weighting::Gridding | Weighting::Backprojection(_), Some(whole)) = (weighting, &self.whole) {
-            // Density weights belong to the whole image.
+        if let (Weighting::Gridding | Weighting::Backprojection(_), Some(whole)) = (weighting, &self.whole_scan) {
+            // Density weights are computed for the whole image.
             return whole.adjoint(weighting, kspace, image);
         }
         interrupt::check("an adjoint transform")?;
         let frame = self.samples * self.coils;
         let frames = kspace.len() / frame;
-        match self.share {
-            Share::Coils if !self.combined => {
-                let jobs =
-                    self.jobs(kspace, (self.samples, frame), image, (self.voxels, self.voxels * self.coils), frames);
-                self.each(jobs, |part, jobs| {
+        match self.division {
+            Division::Coils if !self.combines_coils => {
+                let jobs = self.split_jobs(
+                    kspace,
+                    (self.samples, frame),
+                    image,
+                    (self.voxels, self.voxels * self.coils),
+                    frames,
+                );
+                self.run_on_parts(jobs, |part, jobs| {
                     jobs.into_iter().try_for_each(|(d, x)| part.encoding.adjoint(weighting, d, x))
                 })?;
                 Ok(())
             }
-            Share::Coils => {
-                let partial = self.each(vec![(); self.parts.len()], |part, ()| {
+            Division::Coils => {
+                let partial = self.run_on_parts(vec![(); self.parts.len()], |part, ()| {
                     let b = part.encoding.b();
                     let mut x = b.zeros::<Complex<T>>(self.voxels * frames, "a part's images")?;
                     for f in 0..frames {
@@ -484,21 +508,21 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
                     }
                     Ok(x)
                 })?;
-                self.deliver(&self.collect(partial)?, image)
+                self.copy_to_caller(&self.sum_on_first(partial)?, image)
             }
-            Share::Voxels => {
+            Division::Voxels => {
                 let images = frames * self.images();
                 let each = kspace.len() / images;
-                let jobs = self.jobs(kspace, (0, each), image, (1, self.voxels), images);
-                self.each(jobs, |part, jobs| {
-                    jobs.into_iter().try_for_each(|(d, x)| match part.ramps.as_deref() {
+                let jobs = self.split_jobs(kspace, (0, each), image, (1, self.voxels), images);
+                self.run_on_parts(jobs, |part, jobs| {
+                    jobs.into_iter().try_for_each(|(d, x)| match part.layer_phases.as_deref() {
                         None => part.encoding.adjoint(weighting, d, x),
-                        Some([ramp, _]) => {
+                        Some([phases, _]) => {
                             let b = part.encoding.b();
                             let d = b.input(d)?;
-                            let mut moved = b.zeros::<Complex<T>>(each, "modulated samples")?;
-                            b.multiply(b.read(&d), b.view(ramp), b.view_mut(&mut moved));
-                            part.encoding.adjoint(weighting, b.source(b.view(&moved)), x)
+                            let mut modulated = b.zeros::<Complex<T>>(each, "modulated samples")?;
+                            b.multiply(b.read(&d), b.view(phases), b.view_mut(&mut modulated));
+                            part.encoding.adjoint(weighting, b.source(b.view(&modulated)), x)
                         }
                     })
                 })?;
@@ -513,16 +537,18 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         self.undivided().window_correction(axis)
     }
     fn prepare_normal(&self) -> Result<()> {
-        match &self.whole {
+        match &self.whole_scan {
             Some(whole) => whole.prepare_normal(),
-            None => self.each(vec![(); self.parts.len()], |part, ()| part.encoding.prepare_normal()).map(|_| ()),
+            None => {
+                self.run_on_parts(vec![(); self.parts.len()], |part, ()| part.encoding.prepare_normal()).map(|_| ())
+            }
         }
     }
     fn normal(&self, x: Source<'_, Complex<T>>, y: Sink<'_, Complex<T>>) -> Result<()> {
         normal_of_images(self.undivided().b(), self.voxels, x, y, |x, y| self.apply_normal(x, y))
     }
     fn mean_diagonal(&self) -> Result<f64> {
-        match &self.whole {
+        match &self.whole_scan {
             Some(whole) => whole.mean_diagonal(),
             None => {
                 let parts = self.parts.iter().map(|part| part.encoding.map_energies());
@@ -538,7 +564,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
         self.undivided().save_q(files, path)
     }
     fn load_q(&self, path: &Path) -> Result<()> {
-        match &self.whole {
+        match &self.whole_scan {
             Some(whole) => whole.load_q(path),
             None => self.parts.iter().try_for_each(|part| part.encoding.load_q(path)),
         }
@@ -563,7 +589,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Divided<T, B> {
             adjoint_of_coils: Self::adjoint_of_coils,
             backend: self.undivided().b(),
             dims: &self.dims,
-            listed: self.listed,
+            listed: self.is_voxel_list,
             voxels: self.voxels,
             images: self.images(),
             kspace_len: self.samples * self.coils,
@@ -588,14 +614,14 @@ mod tests {
         }
     }
 
-    /// Every operation of a scan divided among three backends, beside the same on one.
-    fn check(dims: &[usize], coils: usize, maps: bool, listed: bool, exact: bool, field: bool) {
+    /// Compares every operation of a scan divided among three backends with the same operation on one.
+    fn check(dims: &[usize], coils: usize, has_maps: bool, is_voxel_list: bool, exact: bool, has_field: bool) {
         let mut next = random(dims.iter().sum::<usize>() as u64 + coils as u64);
         let mut complexes = |n: usize| -> Vec<Complex<f64>> { (0..n).map(|_| Complex::new(next(), next())).collect() };
         let (samples, frames) = (150, 2);
-        let voxels = if listed { 70 } else { dims.iter().product() };
+        let voxels = if is_voxel_list { 70 } else { dims.iter().product() };
         let all_maps = complexes(voxels * coils);
-        let images = if maps { 1 } else { coils };
+        let images = if has_maps { 1 } else { coils };
         let (data, image) = (complexes(samples * coils * frames), complexes(voxels * images * frames));
         let k: Vec<Vec<f64>> = (0..dims.len()).map(|_| complexes(samples).iter().map(|z| z.re).collect()).collect();
         let r: Vec<Vec<f64>> =
@@ -604,48 +630,48 @@ mod tests {
         let k: Vec<&[f64]> = k.iter().map(|k| &k[..]).collect();
         let mut geometry = Geometry::new(dims, &k).coils(coils).weights(&weights);
         geometry.frames = frames;
-        geometry.coil_maps = maps.then_some(&all_maps);
-        geometry.voxels = listed.then(|| r.iter().map(|r| &r[..]).collect());
+        geometry.coil_maps = has_maps.then_some(&all_maps);
+        geometry.voxels = is_voxel_list.then(|| r.iter().map(|r| &r[..]).collect());
         let frequencies: Vec<f64> = complexes(voxels).iter().map(|z| 100.0 * z.re).collect();
         let rates: Vec<f64> = complexes(voxels).iter().map(|z| 20.0 * (z.re + 0.5)).collect();
         let times: Vec<f64> = complexes(samples).iter().map(|z| 0.02 * (z.re + 0.5)).collect();
-        if field {
+        if has_field {
             geometry = geometry.field_map(&frequencies, &times);
             geometry.decay_map = Some(&rates);
         }
         let options = Options { tolerance: if exact { 0.0 } else { 1e-9 }, ..Options::default() };
         let backends = [1, 1, 2].map(|threads| Arc::new(Cpu::new(threads, Simd::Auto).unwrap()));
         let size = ScanSize::with_band(&*backends[0], &geometry).unwrap();
-        let chosen = Chosen::new::<f64, Cpu>(&backends[0], &size, &options, exact).unwrap();
-        let make = |b, g: &Geometry<'_, f64>| Encoding::new(b, g, size.band, &options, chosen.clone());
-        let one = make(backends[0].clone(), &geometry).unwrap();
-        let divided = Divided::new(&backends, &geometry, &options, make, exact).unwrap().expect("three parts");
+        let params = TransformParams::new::<f64, Cpu>(&backends[0], &size, &options, exact).unwrap();
+        let create = |b, g: &Geometry<'_, f64>| Encoding::new(b, g, size.band, &options, params.clone());
+        let one = create(backends[0].clone(), &geometry).unwrap();
+        let divided = MultiGpuEngine::new(&backends, &geometry, &options, create, exact).unwrap().expect("three parts");
         assert_eq!(divided.parts.len(), 3);
         let mut engines: [Box<dyn Engine<f64>>; 2] = [Box::new(one), Box::new(divided)];
-        // As they are made, and after every kind of change.
+        // As created, and after each kind of change.
         let other = complexes(samples);
         let k: [Vec<f64>; 3] = [0.9, -0.7, 0.5].map(|scale| other.iter().map(|z| scale * z.re).collect());
         let k: Vec<&[f64]> = k.iter().take(dims.len()).map(|k| &k[..]).collect();
         let other_maps = complexes(voxels * coils);
-        let along = Geometry { coordinates: k, coil_maps: maps.then_some(&other_maps[..]), ..geometry.clone() };
-        let mut changes = vec![Change::Trajectory(&along), Change::Weights(None)];
-        if maps {
+        let changed = Geometry { coordinates: k, coil_maps: has_maps.then_some(&other_maps[..]), ..geometry.clone() };
+        let mut changes = vec![Change::Trajectory(&changed), Change::Weights(None)];
+        if has_maps {
             changes.push(Change::CoilMaps(&all_maps));
         }
-        compare(&engines, &data, &image, images * frames, listed, dims);
+        compare(&engines, &data, &image, images * frames, is_voxel_list, dims);
         for change in changes {
             engines = engines.map(|engine| engine.changed(change, &options).unwrap());
-            compare(&engines, &data, &image, images * frames, listed, dims);
+            compare(&engines, &data, &image, images * frames, is_voxel_list, dims);
         }
     }
 
-    /// Every operation of one engine, beside the same of another.
+    /// Compares every operation of two engines.
     fn compare(
         engines: &[Box<dyn Engine<f64>>; 2],
         data: &[Complex<f64>],
         image: &[Complex<f64>],
         images: usize,
-        listed: bool,
+        is_voxel_list: bool,
         dims: &[usize],
     ) {
         let results = engines.each_ref().map(|e| {
@@ -655,7 +681,7 @@ mod tests {
             e.adjoint(Weighting::None, data.into(), (&mut out[0]).into()).unwrap();
             e.adjoint(Weighting::Given, data.into(), (&mut out[1]).into()).unwrap();
             e.adjoint(Weighting::Gridding, data.into(), (&mut out[2]).into()).unwrap();
-            if !listed {
+            if !is_voxel_list {
                 e.prepare_normal().unwrap();
             }
             e.normal(image.into(), (&mut out[3]).into()).unwrap();
@@ -677,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_make_the_whole() {
+    fn divided_operations_match_undivided_ones() {
         check(&[14, 11], 5, true, false, false, false);
         check(&[14, 11], 4, false, false, false, false);
         check(&[9, 8, 7], 3, true, false, false, false);

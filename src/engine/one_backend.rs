@@ -1,7 +1,8 @@
-//! What a plan on one backend does with a caller's arrays.
+//! The engine of a plan on one backend: operations on the caller's arrays.
 
 use super::coil_maps;
-use super::encoding::{mean_energy, Encoding};
+use super::encoding::normal::mean_energy;
+use super::encoding::Encoding;
 use super::interface::{Change, Engine, PlanInfo};
 use crate::backend::{Backend, Complexes, ComplexesMut, DeliveryQueue, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
@@ -13,7 +14,7 @@ use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use crate::base::warning::Warning;
 use crate::base::workers::Workers;
-use crate::nufft::segments::Segments;
+use crate::nufft::time_segments::TimeSegments;
 use crate::nufft::toeplitz::{octants, Toeplitz};
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{self, Density, Weighting};
@@ -24,20 +25,20 @@ use std::sync::Arc;
 
 impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     fn info(&self) -> PlanInfo {
-        let choice = self.choice();
+        let gridding = self.gridding_params();
         PlanInfo {
-            method: if choice.is_some() { Method::Nufft } else { Method::Exact },
+            method: if gridding.is_some() { Method::Nufft } else { Method::Exact },
             on_gpu: self.b().is_gpu(),
             device: self.b().device_name(),
             simd: self.b().simd_name(),
             threads: self.b().threads(),
-            window: choice.map(|c| c.shape.window()),
-            width: choice.map_or(0, |c| c.shape.width()),
-            grid: choice.map_or(Vec::new(), |c| c.grid.clone()),
-            oversampling: choice.map_or(1.0, |c| c.oversampling(&self.dims)),
-            error: self.chosen().error::<T>(),
-            segments: self.chosen().segments().map_or(0, Segments::len),
-            nodes: if self.uses_toeplitz() { self.chosen().nodes().map_or(0, Segments::len) } else { 0 },
+            window: gridding.map(|g| g.shape.window()),
+            width: gridding.map_or(0, |g| g.shape.width()),
+            grid: gridding.map_or(Vec::new(), |g| g.grid.clone()),
+            oversampling: gridding.map_or(1.0, |g| g.oversampling(&self.dims)),
+            error: self.transform_params().error::<T>(),
+            segments: self.transform_params().segments().map_or(0, TimeSegments::len),
+            nodes: if self.uses_toeplitz() { self.transform_params().nodes().map_or(0, TimeSegments::len) } else { 0 },
             toeplitz: self.uses_toeplitz(),
             host_bytes: self.host_bytes(),
             device_bytes: self.b().device_bytes(),
@@ -50,8 +51,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
-        let chosen = self.chosen_after(change, options)?;
-        Ok(try_box(self.with_change(change, options, chosen)?, "the plan")?)
+        let params = self.params_after(change, options)?;
+        Ok(try_box(self.with_change(change, options, params)?, "the plan")?)
     }
 
     fn workers(&self) -> &dyn Workers {
@@ -68,17 +69,17 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
 
     fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         match values {
-            // What a GPU would have to be sent first is looked at where it is.
+            // Scan host arrays on the CPU, without uploading them.
             Source::Host(values) if self.b().is_gpu() => Ok(first_exceeding(self.workers(), values, limit)),
             _ => self.b().first_exceeding(self.b().read(&self.b().input(values)?), limit),
         }
     }
 
-    // Results of one batch are on their way while the next is computed.
+    // Results of one batch are copied to the caller while the next batch is computed.
     fn forward(&self, image: Source<'_, Complex<T>>, mut kspace: Sink<'_, Complex<T>>) -> Result<()> {
         let b = self.b();
-        // Taken before anything is written, so that an output is never half written for want of memory.
-        let mut images = self.combined().then(|| self.image_batch()).transpose()?;
+        // Allocate all buffers before writing, so that an allocation error never leaves a half-written output.
+        let mut images = self.combines_coils().then(|| self.image_batch()).transpose()?;
         let mut values = self.trajectory.phi.as_ref().map(|_| self.sample_batch()).transpose()?;
         let mut deliveries = DeliveryQueue::new(b);
         for (arrays, voxels) in self.groups(kspace.len() / self.samples) {
@@ -133,11 +134,11 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         let b = self.b();
         let weights = self.gridding_weights()?;
         let values = b.input(values.into())?;
-        let mut weighed = self.sample_batch()?;
+        let mut weighted = self.sample_batch()?;
         let all = 0..self.samples;
-        b.apply_weights(b.view(&*weights), b.read(&values), b.view_mut(&mut weighed).part(all.clone()));
+        b.apply_weights(b.view(&*weights), b.read(&values), b.view_mut(&mut weighted).part(all.clone()));
         let mut grid = b.zeros::<Complex<T>>(nufft.grid_len(), "the gridded k-space")?;
-        nufft.spread(b, b.view(&weighed).part(all), b.view_mut(&mut grid));
+        nufft.spread(b, b.view(&weighted).part(all), b.view_mut(&mut grid));
         let mut host = try_vec(nufft.grid_len(), Complex::default(), "the gridded k-space")?;
         b.download(b.view(&grid), &mut host)?;
         let g = &nufft.choice().grid;
@@ -157,8 +158,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
-        match self.choice() {
-            Some(c) if axis < self.dims.len() => c.shape.correction(self.dims[axis], c.grid[axis]),
+        match self.gridding_params() {
+            Some(g) if axis < self.dims.len() => g.shape.correction(self.dims[axis], g.grid[axis]),
             _ => Ok(Vec::new()),
         }
     }
@@ -176,10 +177,10 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
-        self.check_no_field("E^H W E is no convolution with one Q")?;
+        self.check_no_field("E^H W E is not a convolution with one Q")?;
         let b = self.b();
-        if self.listed {
-            let weight = |m| Complex::new(T::of(self.squared_weight(m)), T::ZERO);
+        if self.is_voxel_list {
+            let weight = |m| Complex::new(T::of(self.normal_weight(m)), T::ZERO);
             let values = try_collect(self.samples, "the weights of Q", (0..self.samples).map(weight))?;
             let values = b.upload(&values, "the weights of Q")?;
             let mut image = self.image()?;
@@ -205,7 +206,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
 
     fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
         match self.toeplitz()? {
-            Some(toeplitz) => toeplitz.save(self.b(), files, path, &self.key()),
+            Some(toeplitz) => toeplitz.save(self.b(), files, path, &self.q_key()),
             None => bail!(
                 Unsupported,
                 "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
@@ -221,7 +222,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             );
         }
         let count = self.node_count();
-        let loaded = Toeplitz::load(self.b(), &self.dims, count, path, &self.key(), self.waves()?)?;
+        let loaded = Toeplitz::load(self.b(), &self.dims, count, path, &self.q_key(), self.node_factors()?)?;
         *self.weighting.toeplitz.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(loaded));
         Ok(())
     }
@@ -249,7 +250,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             adjoint_of_coils: Self::adjoint_of_coils,
             backend: self.b(),
             dims: &self.dims,
-            listed: self.listed,
+            listed: self.is_voxel_list,
             voxels: self.voxels,
             images: self.images(),
             kspace_len: self.samples * self.coils,
@@ -259,7 +260,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 }
 
-/// y = E^H W E x for any number of images, of `voxels` elements each, `apply` being that of one.
+/// Computes y = E^H W E x for any number of images of `voxels` elements each. `apply` computes it for one image.
 pub(super) fn normal_of_images<T: Real, B: Backend<T>>(
     b: &B,
     voxels: usize,

@@ -4,82 +4,87 @@
 //! the transpose of each step in reverse (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991; Beatty et al., ibid.
 //! 24:799, 2005).
 
-pub mod choice;
+pub mod gridding_params;
 mod minimax;
-// The digits are those that count, in decimal; some numbers are by chance near those of mathematics.
+// The numbers have the decimal digits that matter; some are close to mathematical constants by chance.
 #[allow(clippy::excessive_precision, clippy::approx_constant)]
 mod minimax_table;
 pub(crate) mod segmented;
-pub(crate) mod segments;
+pub(crate) mod time_segments;
 pub(crate) mod toeplitz;
 pub mod window;
 
+/// Previous names of the items of [`gridding_params`].
+pub mod choice {
+    pub use crate::nufft::gridding_params::{choices, choose, GriddingParams as Choice, WindowRequest as Wanted};
+}
+
 use crate::backend::{Backend, Complexes, ComplexesMut, Span};
-use crate::base::buffer_pool::Pool;
+use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_box, Result};
 use crate::base::interrupt;
 use crate::base::real::Real;
-use choice::{choose, Choice, Wanted};
+use gridding_params::{choose, GriddingParams, WindowRequest};
 use num_complex::Complex;
 use std::sync::Arc;
 
-/// A planned transform between samples and an image.
+/// A transform between given samples and an image.
 pub struct Nufft<T: Real, B: Backend<T>> {
     samples: usize,
     gridder: B::Gridder,
-    on_grid: Arc<OnGrid<T, B>>,
+    grid_state: Arc<GridState<T, B>>,
 }
 
-/// What does not depend on the samples.
-struct OnGrid<T: Real, B: Backend<T>> {
-    choice: Choice,
-    /// The polynomials of the window's taps.
+/// State that does not depend on the samples.
+struct GridState<T: Real, B: Backend<T>> {
+    params: GriddingParams,
+    /// Polynomials of the window's taps.
     taps: Vec<Vec<f64>>,
     voxels: usize,
     grid_len: usize,
-    /// Arrays that are transformed at once, at most.
-    arrays: usize,
-    // In memory of its own, whose lack is an error.
+    /// Maximum number of arrays transformed at once.
+    batch_size: usize,
+    // Boxed by a fallible allocation.
     fft: Box<B::GridFft>,
     grids: Pool<B::Array<Complex<T>>>,
 }
 
 impl<T: Real, B: Backend<T>> Nufft<T, B> {
-    /// Chooses window and grid, without sorting anything yet.
-    pub fn choose(backend: &B, wanted: Wanted, dims: &[usize], samples: usize) -> Result<Choice> {
+    /// Chooses window and grid for `samples` samples.
+    pub fn choose(backend: &B, request: WindowRequest, dims: &[usize], samples: usize) -> Result<GriddingParams> {
         let cost = |grid: &[usize], width: usize| backend.transform_cost(grid, dims, samples, width);
-        choose(wanted, dims, T::EPSILON, cost)
+        choose(request, dims, T::EPSILON, cost)
     }
 
-    /// Bytes that [`Nufft::new`] will allocate: `arrays` oversampled grids, the sorted samples, and scratch.
-    pub fn bytes(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> Result<usize> {
+    /// Returns the bytes that [`Nufft::new`] allocates: `batch_size` oversampled grids, the sorted samples, and scratch.
+    pub fn bytes(backend: &B, params: &GriddingParams, samples: usize, batch_size: usize) -> Result<usize> {
         let complex = std::mem::size_of::<Complex<T>>();
-        let grids = [&choice.grid[..], &[arrays, complex]].concat();
-        let points = Self::bytes_of_samples(backend, choice, samples, arrays);
-        let points = points.saturating_add(backend.grid_fft_bytes(&choice.grid));
+        let grids = [&params.grid[..], &[batch_size, complex]].concat();
+        let points = Self::bytes_of_samples(backend, params, samples, batch_size);
+        let points = points.saturating_add(backend.grid_fft_bytes(&params.grid));
         Ok(checked_product(&grids, "the oversampled grid")?.saturating_add(points))
     }
 
-    /// Bytes among these that depend on the samples: what [`Nufft::with_samples`] will allocate.
-    pub fn bytes_of_samples(backend: &B, choice: &Choice, samples: usize, arrays: usize) -> usize {
-        backend.gridder_bytes(samples, &choice.grid, choice.shape.width(), arrays)
+    /// Returns the bytes that depend on the samples: those that [`Nufft::with_samples`] allocates.
+    pub fn bytes_of_samples(backend: &B, params: &GriddingParams, samples: usize, batch_size: usize) -> usize {
+        backend.gridder_bytes(samples, &params.grid, params.shape.width(), batch_size)
     }
 
-    /// Plans transforms between samples at `k` (one slice an axis) and images of `dims` voxels, `arrays` of them at
-    /// once at most.
-    pub fn new(backend: &B, k: &[&[T]], dims: &[usize], choice: Choice, arrays: usize) -> Result<Self> {
-        let grid_len = checked_product(&choice.grid, "the oversampled grid")?;
-        let all = checked_product(&[grid_len, arrays], "the oversampled grids")?;
+    /// Prepares transforms between samples at `k` (one slice per axis) and images of `dims` voxels, at most `batch_size` at
+    /// once.
+    pub fn new(backend: &B, k: &[&[T]], dims: &[usize], params: GriddingParams, batch_size: usize) -> Result<Self> {
+        let grid_len = checked_product(&params.grid, "the oversampled grid")?;
+        let all = checked_product(&[grid_len, batch_size], "the oversampled grids")?;
         let started = std::time::Instant::now();
-        // The largest array first: where it does not fit, no time is spent on the rest.
+        // Allocate the largest array first, to fail early if it does not fit.
         let grids = Pool::new();
         drop(grids.try_take(|| backend.unwritten::<Complex<T>>(all, "the oversampled grid"))?);
-        let correction = choice.correction(dims)?;
-        let taps = choice.taps(dims);
-        let gridder = backend.gridder(k, &choice.grid, &taps, arrays, None)?;
+        let correction = params.correction(dims)?;
+        let taps = params.taps(dims);
+        let gridder = backend.gridder(k, &params.grid, &taps, batch_size, None)?;
         let sorted = started.elapsed();
         interrupt::check("the sorting of samples")?;
-        let fft = try_box(backend.grid_fft(dims, &choice.grid, &correction)?, "the transforms of the grid")?;
+        let fft = try_box(backend.grid_fft(dims, &params.grid, &correction)?, "the transforms of the grid")?;
         let milliseconds = |t: std::time::Duration| 1e3 * t.as_secs_f64();
         log::debug!(
             "gridding planned in {:.2} ms, its transforms in {:.2}",
@@ -87,70 +92,74 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
             milliseconds(started.elapsed() - sorted)
         );
         let voxels = dims.iter().product();
-        let on_grid = Arc::new(OnGrid { choice, taps, voxels, grid_len, arrays, fft, grids });
-        Ok(Nufft { samples: k[0].len(), gridder, on_grid })
+        let grid_state = Arc::new(GridState { params, taps, voxels, grid_len, batch_size, fft, grids });
+        Ok(Nufft { samples: k[0].len(), gridder, grid_state })
     }
 
-    /// The same transforms between the same images and other samples. Both share all that the samples do not decide,
-    /// their grids among it.
+    /// Prepares transforms between new samples and the same images. Both share all state that does not depend on the
+    /// samples, including the grids.
     pub fn with_samples(&self, backend: &B, k: &[&[T]]) -> Result<Self> {
-        let OnGrid { choice, taps, arrays, .. } = &*self.on_grid;
+        let GridState { params, taps, batch_size, .. } = &*self.grid_state;
         let started = std::time::Instant::now();
-        let gridder = backend.gridder(k, &choice.grid, taps, *arrays, Some(&self.gridder))?;
-        log::debug!("gridding planned anew in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
+        let gridder = backend.gridder(k, &params.grid, taps, *batch_size, Some(&self.gridder))?;
+        log::debug!("gridding planned again in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         interrupt::check("the sorting of samples")?;
-        Ok(Nufft { samples: k[0].len(), gridder, on_grid: self.on_grid.clone() })
+        Ok(Nufft { samples: k[0].len(), gridder, grid_state: self.grid_state.clone() })
     }
 
-    /// Window and grid.
-    pub fn choice(&self) -> &Choice {
-        &self.on_grid.choice
+    /// Returns window and grid.
+    pub fn choice(&self) -> &GriddingParams {
+        &self.grid_state.params
     }
 
-    fn grid(&self, backend: &B) -> Result<crate::base::buffer_pool::Lease<'_, B::Array<Complex<T>>>> {
-        let OnGrid { grids, grid_len, arrays, .. } = &*self.on_grid;
-        grids.try_take(|| backend.unwritten(grid_len * arrays, "the oversampled grid"))
+    /// Borrows a buffer for the grids of one batch.
+    fn grid(&self, backend: &B) -> Result<Lease<'_, B::Array<Complex<T>>>> {
+        let GridState { grids, grid_len, batch_size, .. } = &*self.grid_state;
+        grids.try_take(|| backend.unwritten(grid_len * batch_size, "the oversampled grid"))
     }
 
-    /// The cells of the grids for these arrays of samples and of voxels, whose numbers must agree.
+    /// Returns the range of grid cells for arrays with `values` samples and `voxels` voxels in total, whose numbers of
+    /// arrays must be equal.
     fn cells(&self, values: usize, voxels: usize) -> std::ops::Range<usize> {
-        let (on_grid, arrays) = (&self.on_grid, values / self.samples);
-        assert!(arrays <= on_grid.arrays && values == arrays * self.samples && voxels == arrays * on_grid.voxels);
-        0..arrays * on_grid.grid_len
+        let (grid_state, arrays) = (&self.grid_state, values / self.samples);
+        assert!(
+            arrays <= grid_state.batch_size && values == arrays * self.samples && voxels == arrays * grid_state.voxels
+        );
+        0..arrays * grid_state.grid_len
     }
 
-    /// image(r) = sum_m values(m) exp(+i 2 pi k_m.r), for one or several arrays one after the other.
+    /// Computes image(r) = sum_m values(m) exp(+i 2 pi k_m.r) for one or several consecutive arrays.
     pub fn adjoint(&self, backend: &B, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
         let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
         backend.spread(&self.gridder, values, backend.view_mut(&mut grid).part(cells.clone()));
         interrupt::check("an adjoint transform")?;
-        backend.grid_to_image(&self.on_grid.fft, backend.view_mut(&mut grid).part(cells), image);
+        backend.grid_to_image(&self.grid_state.fft, backend.view_mut(&mut grid).part(cells), image);
         Ok(())
     }
 
-    /// values(m) = sum_r image(r) exp(-i 2 pi k_m.r), for one or several arrays one after the other.
+    /// Computes values(m) = sum_r image(r) exp(-i 2 pi k_m.r) for one or several consecutive arrays.
     pub fn forward(&self, backend: &B, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
         let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
-        backend.image_to_grid(&self.on_grid.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
+        backend.image_to_grid(&self.grid_state.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
         interrupt::check("a forward transform")?;
         backend.interpolate(&self.gridder, backend.view(&grid).part(cells), values);
         Ok(())
     }
 
-    /// The adjoint as far as the oversampled grid, k = 0 in its first cell.
+    /// Computes the adjoint as far as the oversampled grid, with k = 0 in the first cell.
     pub fn spread(&self, backend: &B, values: Complexes<B, T>, grid: ComplexesMut<B, T>) {
         backend.spread(&self.gridder, values, grid);
     }
 
-    /// Window-weighted sums of a grid at the samples: the transpose of [`Nufft::spread`].
+    /// Computes window-weighted sums of a grid at the samples: the transpose of [`Nufft::spread`].
     pub fn interpolate(&self, backend: &B, grid: Complexes<B, T>, values: ComplexesMut<B, T>) {
         backend.interpolate(&self.gridder, grid, values);
     }
 
-    /// Points of the oversampled grid.
+    /// Returns the number of cells of the oversampled grid.
     pub fn grid_len(&self) -> usize {
-        self.on_grid.grid_len
+        self.grid_state.grid_len
     }
 }

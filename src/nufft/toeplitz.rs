@@ -1,8 +1,9 @@
-//! E^H W E as a convolution: Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), and its spectrum.
+//! E^H W E as a convolution with Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), by the spectrum of Q.
 //!
-//! E^H W E x is Toeplitz in the voxels, so it is a convolution with Q, done by FFT on the doubled grid (Fessler et al.,
-//! IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q itself is 2^(d-1) adjoints of the
-//! weights on the image's grid, each shifted by half the doubled grid, so it needs no larger plan.
+//! E^H W E is a Toeplitz matrix in the voxels, so it is a convolution with Q, computed by FFT on the doubled grid
+//! (Fessler et al., IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q consists of
+//! 2^(d-1) adjoints of the weights on the grid of the image, each shifted by half the doubled grid. So it does not need a
+//! larger plan.
 
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::base::atomic_file::AtomicFiles;
@@ -17,49 +18,49 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-/// The halves of the doubled grid, axis by axis: displacements -n to -1 where true.
+/// Returns the octants of the doubled grid. `true` for an axis means displacements -n to -1, `false` 0 to n - 1.
 pub(crate) fn octants(ndim: usize) -> impl Iterator<Item = [bool; 3]> {
     (0..1usize << ndim).map(|o| [o & 1 != 0, o & 2 != 0, o & 4 != 0])
 }
 
-/// The shift in voxels that makes the adjoint of Q's weights on the image's grid an octant of Q.
+/// Returns the shift in voxels for which the adjoint of the weights, on the grid of the image, is an octant of Q.
 pub(crate) fn octant_shift(dims: &[usize], half: [bool; 3]) -> Vec<f64> {
-    // Image index i is voxel i - floor(n/2); the octants begin with displacement 0 or -n.
+    // Image index i is voxel i - floor(n/2); octants begin with displacement 0 or -n.
     dims.iter().zip(half).map(|(&n, half)| (n / 2) as f64 - if half { n as f64 } else { 0.0 }).collect()
 }
 
 /// Bytes of a file that are read or written at once.
 const BLOCK: usize = 1 << 14;
 
-/// The convolution with Q on a backend; with off-resonance the convolutions T_l of E^H W E = sum_l D_l* T_l D_l.
+/// The convolution with Q on a backend. With off-resonance, the convolutions T_l of E^H W E = sum_l D_l* T_l D_l.
 pub(crate) struct Toeplitz<T: Real, B: Backend<T>> {
     convolver: B::Convolver,
-    kernels: usize,
-    /// The diagonals D_l, [voxels, l], with off-resonance.
-    pub waves: Option<B::Array<Complex<T>>>,
+    kernel_count: usize,
+    /// The diagonals D_l, [voxels, l]; `None` without off-resonance and decay.
+    pub voxel_factors: Option<B::Array<Complex<T>>>,
 }
 
-/// Bytes that making Q takes beside its convolution: half of the doubled grid, and a part of Q.
-pub(crate) fn making_bytes<T: Real>(dims: &[usize]) -> usize {
+/// Returns the bytes that computing Q needs in addition to its convolution: half of the doubled grid, and one octant.
+pub(crate) fn construction_bytes<T: Real>(dims: &[usize]) -> usize {
     let half = dims[1..].iter().fold(dims[0], |p, &n| p.saturating_mul(next_fast_size(2 * n)));
     product(&[half.saturating_add(product(dims)), size_of::<Complex<T>>()])
 }
 
 impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
-    /// Makes `count` kernels from their octants: `octant(l, half, image)` writes an octant of one.
+    /// Computes `count` kernels from their octants. `octant(l, half, image)` computes one octant of kernel `l`.
     pub fn new(
         backend: &B,
         dims: &[usize],
         count: usize,
         mut octant: impl FnMut(usize, [bool; 3], ComplexesMut<B, T>) -> Result<()>,
-        waves: Option<B::Array<Complex<T>>>,
+        voxel_factors: Option<B::Array<Complex<T>>>,
     ) -> Result<Self> {
         let mut convolver = backend.convolver(dims, count)?;
         let mut grid = backend.kernel_grid(&convolver)?;
         let mut part = backend.unwritten::<Complex<T>>(dims.iter().product(), "a part of Q")?;
         for l in 0..count {
             if l > 0 {
-                // The grid was scratch of the kernel before.
+                // The previous kernel used the grid as scratch memory.
                 backend.clear(backend.view_mut(&mut grid));
             }
             // Q(-delta) is the conjugate of Q(delta).
@@ -70,29 +71,29 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
             interrupt::check("Q")?;
             backend.set_kernel(&mut convolver, l, backend.view_mut(&mut grid));
         }
-        Ok(Toeplitz { convolver, kernels: count, waves })
+        Ok(Toeplitz { convolver, kernel_count: count, voxel_factors })
     }
 
-    /// How many kernels there are.
+    /// Returns the number of kernels.
     pub fn len(&self) -> usize {
-        self.kernels
+        self.kernel_count
     }
 
-    /// y = T_l x, for one or several images with each of these kernels.
+    /// Computes y = T_l x for one or several images per kernel of the range.
     pub fn apply(&self, backend: &B, kernels: Range<usize>, x: Complexes<B, T>, y: ComplexesMut<B, T>) {
         backend.convolve(&self.convolver, kernels, x, y);
     }
 
-    /// Writes the spectra to one of `files`. `key` identifies the input of Q.
-    pub fn save(&self, backend: &B, files: &mut AtomicFiles, path: &Path, key: &Key) -> Result<()> {
+    /// Writes the spectra to a file that becomes one of `files`. `key` identifies the input of Q.
+    pub fn save(&self, backend: &B, files: &mut AtomicFiles, path: &Path, key: &QKey) -> Result<()> {
         let temporary = files.add(path)?;
-        let failed = |e: std::io::Error| Error::new(ErrorKind::IO, format!("{}: {e}", path.display()));
-        let mut file = std::fs::File::create(temporary).map_err(failed)?;
+        let io_error = |e: std::io::Error| Error::new(ErrorKind::IO, format!("{}: {e}", path.display()));
+        let mut file = std::fs::File::create(temporary).map_err(io_error)?;
         let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
-        for l in 0..self.kernels {
+        for l in 0..self.kernel_count {
             let spectrum = backend.spectrum(&self.convolver, l)?;
             if l == 0 {
-                file.write_all(&key.header(self.kernels * spectrum.len())).map_err(failed)?;
+                file.write_all(&key.header(self.kernel_count * spectrum.len())).map_err(io_error)?;
             }
             for values in spectrum.chunks(BLOCK / size) {
                 for (bytes, value) in block.chunks_exact_mut(size).zip(values) {
@@ -103,40 +104,40 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
                 }
                 let bytes = &block[..size_of_val(values)];
                 sum.add(bytes);
-                file.write_all(bytes).map_err(failed)?;
+                file.write_all(bytes).map_err(io_error)?;
             }
         }
-        file.write_all(&sum.0.to_le_bytes()).map_err(failed)
+        file.write_all(&sum.0.to_le_bytes()).map_err(io_error)
     }
 
-    /// Reads a file that [`Toeplitz::save`] wrote for the same `key`, of `count` kernels. `waves` are as in
+    /// Reads a file of `count` kernels that [`Toeplitz::save`] wrote for the same `key`. `voxel_factors` are those of
     /// [`Toeplitz::new`].
     pub fn load(
         backend: &B,
         dims: &[usize],
         count: usize,
         path: &Path,
-        key: &Key,
-        waves: Option<B::Array<Complex<T>>>,
+        key: &QKey,
+        voxel_factors: Option<B::Array<Complex<T>>>,
     ) -> Result<Self> {
         let name = path.display();
-        let failed = |e: std::io::Error| match e.kind() {
+        let io_error = |e: std::io::Error| match e.kind() {
             std::io::ErrorKind::UnexpectedEof => {
                 Error::new(ErrorKind::BadFile, format!("{name}: the file is cut short: save Q again"))
             }
             _ => Error::new(ErrorKind::IO, format!("{name}: could not load Q: {e}")),
         };
-        let mut file = std::fs::File::open(path).map_err(failed)?;
+        let mut file = std::fs::File::open(path).map_err(io_error)?;
         let mut convolver = backend.convolver(dims, count)?;
         let (mut sum, mut block, size) = (Checksum::new(), [0; BLOCK], size_of::<T>());
         for l in 0..count {
             let mut spectrum = backend.spectrum(&convolver, l)?;
             if l == 0 {
-                key.check(&mut file, count * spectrum.len(), path, failed)?;
+                key.check(&mut file, count * spectrum.len(), path, io_error)?;
             }
             for values in spectrum.chunks_mut(BLOCK / size) {
                 let bytes = &mut block[..size_of_val(values)];
-                file.read_exact(bytes).map_err(failed)?;
+                file.read_exact(bytes).map_err(io_error)?;
                 sum.add(bytes);
                 for (bytes, value) in bytes.chunks_exact(size).zip(values) {
                     *value = match *bytes {
@@ -147,34 +148,39 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
             }
             backend.set_spectrum(&mut convolver, l, &spectrum)?;
         }
-        let mut wanted_sum = [0; 8];
-        file.read_exact(&mut wanted_sum).map_err(failed)?;
-        if u64::from_le_bytes(wanted_sum) != sum.0 {
+        let mut stored_sum = [0; 8];
+        file.read_exact(&mut stored_sum).map_err(io_error)?;
+        if u64::from_le_bytes(stored_sum) != sum.0 {
             bail!(BadFile, "{name}: the file is damaged (its checksum is wrong): save Q again");
         }
-        if file.read(&mut [0]).map_err(failed)? > 0 {
-            bail!(BadFile, "{name}: the file goes on after the end of Q: save Q again, or cut off what was appended");
+        if file.read(&mut [0]).map_err(io_error)? > 0 {
+            bail!(
+                BadFile,
+                "{name}: the file goes on after the end of Q: save Q again, or remove the data after the end"
+            );
         }
-        Ok(Toeplitz { convolver, kernels: count, waves })
+        Ok(Toeplitz { convolver, kernel_count: count, voxel_factors })
     }
 }
 
-/// The input that a spectrum of Q depends on.
-pub(crate) struct Key {
+/// Identification of the input of Q, stored in the head of a file.
+pub(crate) struct QKey {
     dims: Vec<usize>,
-    size: usize,
+    /// Bytes of a real number.
+    real_bytes: usize,
+    /// Checksum of the input.
     fingerprint: u64,
 }
 
-impl Key {
-    /// The key of a trajectory with weights w |phi|^2, and with off-resonance of the maps' checksum, the times and the
-    /// nodes.
+impl QKey {
+    /// Computes the key of a trajectory with weights w |phi|^2. `field` contains the checksum of the off-resonance maps, the
+    /// sample times and the nodes.
     pub fn new<T: Real>(
         k: &[&[T]],
         dims: &[usize],
         weight: impl Fn(usize) -> f64,
         field: Option<(u64, &[T], &[f64])>,
-    ) -> Key {
+    ) -> QKey {
         let mut sum = Checksum::new();
         for axis in k {
             axis.iter().for_each(|k| sum.add(&k.wide().to_le_bytes()));
@@ -185,39 +191,40 @@ impl Key {
             times.iter().for_each(|t| sum.add(&t.wide().to_le_bytes()));
             nodes.iter().for_each(|t| sum.add(&t.to_le_bytes()));
         }
-        Key { dims: dims.to_vec(), size: std::mem::size_of::<T>(), fingerprint: sum.0 }
+        QKey { dims: dims.to_vec(), real_bytes: size_of::<T>(), fingerprint: sum.0 }
     }
 
-    /// Reads a file's header, for `len` numbers, and compares it.
+    /// Reads the header of a file of `len` numbers, and checks that it has this key.
     fn check(
         &self,
         file: &mut std::fs::File,
         len: usize,
         path: &Path,
-        failed: impl Fn(std::io::Error) -> Error,
+        io_error: impl Fn(std::io::Error) -> Error,
     ) -> Result<()> {
         let name = path.display();
-        let wanted = self.header(len);
-        let mut found = vec![0; wanted.len()];
-        file.read_exact(&mut found).map_err(failed)?;
-        if found[..8] != wanted[..8] {
-            bail!(BadFile, "{name}: this is no file of a saved Q");
+        let expected = self.header(len);
+        let mut header = vec![0; expected.len()];
+        file.read_exact(&mut header).map_err(io_error)?;
+        if header[..8] != expected[..8] {
+            bail!(BadFile, "{name}: this is no file of a saved Q: save Q again");
         }
-        if found != wanted {
+        if header != expected {
             bail!(
                 BadFile,
                 "{name}: Q was saved for another image size, precision, trajectory, set of weights, voxel basis, \
-                 field map, decay map, tolerance with these, or version: compute and save it for this plan"
+                 field map, decay map, tolerance (with such a map), or version: compute and save it for this plan"
             );
         }
         Ok(())
     }
 
+    /// Returns the header of a file of `len` numbers.
     fn header(&self, len: usize) -> Vec<u8> {
         let mut header = b"reconQ02".to_vec();
         let mut dims = [1usize; 3];
         dims[..self.dims.len()].copy_from_slice(&self.dims);
-        for v in [self.dims.len(), dims[0], dims[1], dims[2], self.size, len] {
+        for v in [self.dims.len(), dims[0], dims[1], dims[2], self.real_bytes, len] {
             header.extend((v as u64).to_le_bytes());
         }
         header.extend(self.fingerprint.to_le_bytes());

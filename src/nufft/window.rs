@@ -126,7 +126,7 @@ impl Shape {
     }
 
     /// The relative error in the worst voxel of an axis of few, when the sample is at the worst place between cells.
-    pub(super) fn error_in_place(&self, n: usize, grid: usize) -> f64 {
+    pub(super) fn error_at_worst_position(&self, n: usize, grid: usize) -> f64 {
         const POSITIONS: usize = 16;
         // The window is even: errors at f and at 1 - f are equal.
         let offsets: [f64; POSITIONS / 2 + 1] = std::array::from_fn(|i| i as f64 / POSITIONS as f64);

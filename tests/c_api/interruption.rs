@@ -113,7 +113,7 @@ fn all_long_calls_are_interrupted() {
         }
         let unset = 0x1230 as *mut recon_plan;
         let mut made = unset;
-        caller.stops(1, "the making of a plan", || recon_plan_create(&raw const g, &raw const o, &raw mut made));
+        caller.stops(1, "the creation of a plan", || recon_plan_create(&raw const g, &raw const o, &raw mut made));
         assert_eq!(made, unset, "the plan was written");
     }
     [&out, &grid, &q].into_iter().for_each(|out| untouched(out));

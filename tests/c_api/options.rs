@@ -48,7 +48,7 @@ fn widths_and_oversamplings_out_of_range_are_refused() {
     }
     fails(&|o| (o.width, o.method) = (4, 1), RECON_INVALID_ARGUMENT, &["width", "exact"]);
     fails(&|o| (o.oversampling, o.method) = (1.5, 1), RECON_INVALID_ARGUMENT, &["oversampling", "exact"]);
-    let words = ["1e-5", "4 cells", "1.5", "a width of", "would keep it"];
+    let words = ["1e-5", "4 cells", "1.5", "a width of", "would meet it"];
     let beyond = |o: &mut recon_options| (o.width, o.oversampling, o.tolerance) = (4, 1.5, 1e-5);
     fails(&beyond, RECON_TOLERANCE_OUT_OF_RANGE, &words);
 }

@@ -28,7 +28,7 @@ fn tolerance_out_of_reach_has_a_remedy_that_works() {
     dir.ok("simulate --matrix 32,32 -o scan.h5");
     let line = "grid scan.h5 --tolerance 1e-12 -o x.h5";
     let text = dir.run(line).stderr;
-    assert!(text.contains("double precision would keep it") && !text.contains("use the minimax"), "{text}");
+    assert!(text.contains("double precision would meet it") && !text.contains("use the minimax"), "{text}");
     dir.fails(1, line, &["1e-12"]);
     dir.ok(&format!("{line} --precision f64"));
     let smallest = text.split("a tolerance of ").nth(1).unwrap().split(' ').next().unwrap();

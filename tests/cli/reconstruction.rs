@@ -118,7 +118,7 @@ fn default_tolerance_of_each_window() {
     for (window, bound) in [("minimax", 0.01), ("kaiser-bessel", 0.01), ("gaussian", 0.01), ("bilinear", 20.0)] {
         dir.ok(&format!("-q grid scan.h5 --window {window} -o image.h5"));
         let out = dir.run(&format!("grid scan.h5 --window {window} -o said.h5"));
-        assert_eq!(out.stderr.contains("not by the default tolerance"), window == "bilinear", "{out:?}");
+        assert_eq!(out.stderr.contains("above the default tolerance"), window == "bilinear", "{out:?}");
         let error = dir.error("image.h5 reference.h5");
         assert!(error < bound, "{window}: {error} %");
     }
@@ -137,7 +137,7 @@ fn width_and_oversampling_options() {
     ] {
         let out = dir.run(&format!("-v fhd scan.h5 -o image.h5 {named}"));
         assert!(out.stderr.contains(window), "{named}: {out:?}");
-        assert_eq!(out.stderr.contains("not by the default tolerance"), warned, "{named}: {out:?}");
+        assert_eq!(out.stderr.contains("above the default tolerance"), warned, "{named}: {out:?}");
         let error = dir.error("image.h5 reference.h5");
         assert!(percent.contains(&error), "{named}: {error} %");
     }

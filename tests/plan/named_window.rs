@@ -163,7 +163,7 @@ fn a_tolerance_that_cannot_be_met_is_refused_with_a_remedy() {
         [(4, 1.5, 1e-5), (4, 0.0, 1e-6), (6, 2.0, 1e-8), (3, 1.25, 1e-1 / 3.0), (2, 1.3, 1e-10), (12, 1.25, 1e-9)]
     {
         let options = Options { tolerance, ..window_options(Window::Minimax, width, oversampling) };
-        let text = refused(&options, ErrorKind::ToleranceOutOfRange, &["minimax", "would keep it"]);
+        let text = refused(&options, ErrorKind::ToleranceOutOfRange, &["minimax", "would meet it"]);
         let reached = number(&text, "(").unwrap();
         assert!(reached > tolerance, "{text}");
         // The message has two digits.
@@ -178,7 +178,7 @@ fn a_tolerance_that_cannot_be_met_is_refused_with_a_remedy() {
     }
     // No Gaussian meets the tolerance: it has half the digits.
     let options = Options { tolerance: 1e-12, ..window_options(Window::Gaussian, 16, 2.5) };
-    refused(&options, ErrorKind::ToleranceOutOfRange, &["Gaussian", "the minimax window would keep it"]);
+    refused(&options, ErrorKind::ToleranceOutOfRange, &["Gaussian", "the minimax window would meet it"]);
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn input<'a, E: Element>(&self, source: Source<'a, E>) -> Result<Input<'a, E>> {
         Ok(match source {
             // SAFETY: each operation of a plan waits before it returns the caller's arrays, in `deliver` or after a
-            // failure (see `Call` in src/plan.rs).
+            // failure (see `PlanCall` in src/plan/state.rs).
             Source::Host(host) => Input::Copied(unsafe { self.gpu.copy_in(host, "the caller's array") }?),
             Source::Device(slice) => Input::InPlace(slice),
         })

@@ -1,0 +1,201 @@
+//! Parts of an encoding, grouped by the input that they depend on: sample positions, density weights, coil maps. Each
+//! part is shared by all encodings to which it applies.
+
+use super::super::memory::MemoryLimit;
+use crate::backend::Backend;
+use crate::base::buffer_pool::Pool;
+use crate::base::error::{try_collect, ErrorKind, Result};
+use crate::base::geometry::VoxelBasis;
+use crate::base::memory::Aligned;
+use crate::base::real::Real;
+use crate::base::workers::{collect, copied};
+use crate::nufft::segmented::Segmented;
+use crate::nufft::toeplitz::Toeplitz;
+use crate::nufft::Nufft;
+use crate::reconstruction::fbp::FilteredBackprojection;
+use num_complex::Complex;
+use std::sync::{Arc, Mutex};
+
+/// The transform between k-space samples and one image.
+pub(crate) enum EncodingTransform<T: Real, B: Backend<T>> {
+    /// Direct summation.
+    Exact(B::DirectSum),
+    /// Gridding and FFT.
+    Nufft(Nufft<T, B>),
+    /// NUFFT with off-resonance or decay, by time segmentation.
+    Segmented(Segmented<T, B>),
+}
+
+/// State that depends on the positions and times of the samples, but not on their weights.
+pub(crate) struct TrajectoryState<T: Real, B: Backend<T>> {
+    pub transform: EncodingTransform<T, B>,
+    /// k-space coordinates in cycles per voxel, one array per axis.
+    pub coordinates: Vec<Aligned<T>>,
+    /// Sample times in seconds; `None` without off-resonance or decay.
+    pub times: Option<Aligned<T>>,
+    /// phi(k_m), the Fourier transform of the voxel shape, per sample; `None` for point voxels, where phi = 1.
+    pub phi: Option<B::Array<T>>,
+    /// Filtered backprojection; created on first use.
+    pub backprojection: Mutex<Option<Arc<FilteredBackprojection<T, B>>>>,
+}
+
+impl<T: Real, B: Backend<T>> TrajectoryState<T, B> {
+    /// Copies the coordinates and times, and evaluates phi at each sample.
+    pub fn new(
+        backend: &B,
+        k: &[&[T]],
+        times: Option<&[T]>,
+        basis: VoxelBasis,
+        transform: EncodingTransform<T, B>,
+    ) -> Result<Self> {
+        let samples = k[0].len();
+        let coordinates = copied(backend.workers(), k, "the coordinates")?;
+        let times = times.map(|times| copied(backend.workers(), &[times], "the sample times")).transpose()?;
+        let times = times.and_then(|mut copies| copies.pop());
+        let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
+        let phi = match basis {
+            VoxelBasis::Point => None,
+            VoxelBasis::Box => Some(sample_factors(backend, samples, phi)?),
+        };
+        Ok(TrajectoryState { transform, coordinates, times, phi, backprojection: Mutex::default() })
+    }
+
+    /// Returns the k-space coordinates, one slice per axis.
+    pub fn axes(&self) -> Vec<&[T]> {
+        self.coordinates.iter().map(|k| &k[..]).collect()
+    }
+}
+
+/// State that depends on the sample positions and the density weights w.
+pub(crate) struct WeightingState<T: Real, B: Backend<T>> {
+    /// The caller's density weights w; `None` means that all are 1.
+    pub weights: Option<Aligned<T>>,
+    /// phi w, the factors of E^H W; `None` if all are 1.
+    pub adjoint_weights: Option<B::Array<T>>,
+    /// phi^2 w, the factors of E^H W E; `None` for point voxels, where they equal `adjoint_weights`.
+    box_normal_weights: Option<B::Array<T>>,
+    /// phi w, with w scaled so that gridding preserves the scale of the object. Computed on first use.
+    pub gridding_weights: Mutex<Option<Arc<B::Array<T>>>>,
+    /// The convolution with Q. Computed on first use.
+    pub toeplitz: Mutex<Option<Arc<Toeplitz<T, B>>>>,
+    /// Held by the thread that computes Q, so that it is computed only once.
+    pub toeplitz_init: Mutex<()>,
+}
+
+impl<T: Real, B: Backend<T>> WeightingState<T, B> {
+    /// Copies the weights and computes phi w and phi^2 w.
+    pub fn new(backend: &B, k: &[&[T]], basis: VoxelBasis, weights: Option<&[T]>) -> Result<Self> {
+        let samples = k[0].len();
+        let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
+        let weight = |m: usize| weights.map_or(1.0, |w| w[m].wide());
+        let boxes = basis == VoxelBasis::Box;
+        let copy = |w| copied(backend.workers(), &[w], "the weights");
+        let adjoint = || sample_factors(backend, samples, |m| phi(m) * weight(m));
+        let normal = || sample_factors(backend, samples, |m| phi(m) * phi(m) * weight(m));
+        Ok(WeightingState {
+            weights: weights.map(copy).transpose()?.and_then(|mut copies| copies.pop()),
+            adjoint_weights: (boxes || weights.is_some()).then(adjoint).transpose()?,
+            box_normal_weights: boxes.then(normal).transpose()?,
+            gridding_weights: Mutex::new(None),
+            toeplitz: Mutex::new(None),
+            toeplitz_init: Mutex::new(()),
+        })
+    }
+
+    /// Returns phi^2 w, the factors of E^H W E; `None` if all are 1.
+    pub fn normal_weights(&self) -> Option<&B::Array<T>> {
+        self.box_normal_weights.as_ref().or(self.adjoint_weights.as_ref())
+    }
+}
+
+/// Computes one factor per sample and copies the factors to the backend's memory.
+pub(super) fn sample_factors<T: Real, B: Backend<T>>(
+    backend: &B,
+    samples: usize,
+    factor: impl Fn(usize) -> f64 + Sync,
+) -> Result<B::Array<T>> {
+    let values = collect(backend.workers(), samples, "the weights", |m| T::of(factor(m)))?;
+    backend.upload(&values, "the weights")
+}
+
+/// Returns phi(k), the Fourier transform of the voxel shape.
+pub(super) fn basis_factor(basis: VoxelBasis, k: impl Iterator<Item = f64>) -> f64 {
+    match basis {
+        VoxelBasis::Point => 1.0,
+        VoxelBasis::Box => k
+            .map(|k| {
+                let a = std::f64::consts::PI * k;
+                if a == 0.0 {
+                    1.0
+                } else {
+                    a.sin() / a
+                }
+            })
+            .product(),
+    }
+}
+
+/// Coil sensitivities, [voxels, coils].
+pub(crate) enum CoilMaps<T: Real, B: Backend<T>> {
+    /// In the backend's memory.
+    Resident(B::Array<Complex<T>>),
+    /// In the host's memory, copied to the GPU batch by batch because the GPU cannot hold all of them.
+    Streamed(Vec<Complex<T>>),
+}
+
+impl<T: Real, B: Backend<T>> CoilMaps<T, B> {
+    /// Copies the maps to the backend's memory if they fit. Under a memory limit a GPU must also have `reserve` bytes
+    /// left for later operations.
+    pub fn new(backend: &B, maps: &[Complex<T>], limit: &MemoryLimit, reserve: usize) -> Result<Self> {
+        let what = "the coil sensitivities";
+        // On the CPU the maps are already part of the plan's memory, as there is no other place for them.
+        let fits = if backend.is_gpu() { limit.check(size_of_val(maps).saturating_add(reserve), what) } else { Ok(()) };
+        match fits.and_then(|()| backend.upload(maps, what)) {
+            Ok(resident) => Ok(CoilMaps::Resident(resident)),
+            Err(e) if backend.is_gpu() && matches!(e.kind(), ErrorKind::OutOfDeviceMemory | ErrorKind::MemoryLimit) => {
+                log::info!("coil sensitivities stay in host memory and are copied to the GPU in batches: {e}");
+                Ok(CoilMaps::Streamed(try_collect(maps.len(), what, maps.iter().copied())?))
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// Pools of reusable buffers for complex values.
+pub(crate) struct Buffers<T: Real, B: Backend<T>> {
+    /// Buffers for one image.
+    pub image: Arc<Pool<B::Array<Complex<T>>>>,
+    /// Buffers for the images of one batch of coils or frames.
+    pub image_batch: Arc<Pool<B::Array<Complex<T>>>>,
+    /// Buffers for the k-space samples of one batch.
+    pub sample_batch: Arc<Pool<B::Array<Complex<T>>>>,
+    /// Buffers for one image per off-resonance node of a batch of nodes.
+    pub node_image: Arc<Pool<B::Array<Complex<T>>>>,
+    /// Buffers for the images of one batch of coils per node of a batch of nodes.
+    pub node_coil_image: Arc<Pool<B::Array<Complex<T>>>>,
+}
+
+impl<T: Real, B: Backend<T>> Buffers<T, B> {
+    /// Creates empty pools.
+    pub fn new() -> Self {
+        Buffers {
+            image: Arc::default(),
+            image_batch: Arc::default(),
+            sample_batch: Arc::default(),
+            node_image: Arc::default(),
+            node_coil_image: Arc::default(),
+        }
+    }
+
+    /// Returns the pools of a changed encoding. Pools whose buffers keep their size are shared.
+    pub fn after_change(&self, same_batch_size: bool, same_sample_count: bool) -> Self {
+        let mut buffers = Buffers { image: self.image.clone(), ..Buffers::new() };
+        if same_batch_size {
+            buffers.image_batch = self.image_batch.clone();
+        }
+        if same_batch_size && same_sample_count {
+            buffers.sample_batch = self.sample_batch.clone();
+        }
+        buffers
+    }
+}

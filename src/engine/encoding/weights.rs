@@ -1,0 +1,85 @@
+//! Sample weights of the gridding reconstruction and of filtered backprojection.
+
+use super::state::basis_factor;
+use super::Encoding;
+use crate::backend::Backend;
+use crate::base::error::{bail, Result};
+use crate::base::real::Real;
+use crate::base::workers::collect;
+use crate::reconstruction::density::{self, Density};
+use crate::reconstruction::fbp::{self, FilteredBackprojection};
+use crate::reconstruction::gridding_scale::gridding_scale;
+use crate::reconstruction::spokes::Spokes;
+use std::sync::Arc;
+
+impl<T: Real, B: Backend<T>> Encoding<T, B> {
+    /// Returns phi(k_m), the Fourier transform of the voxel shape at sample `m`.
+    pub(super) fn phi(&self, m: usize) -> f64 {
+        basis_factor(self.basis, self.trajectory.coordinates.iter().map(|k| k[m].wide()))
+    }
+
+    /// Returns phi^2 w of sample `m`, its factor in E^H W E.
+    pub fn normal_weight(&self, m: usize) -> f64 {
+        let phi = self.phi(m);
+        phi * phi * self.weighting.weights.as_ref().map_or(1.0, |w| w[m].wide())
+    }
+
+    /// Returns `Unsupported` if the plan has a field or decay map.
+    pub fn check_no_field(&self, what: &str) -> Result<()> {
+        match self.field {
+            None => Ok(()),
+            Some(_) => bail!(
+                Unsupported,
+                "{what} with a field map or decay map: create a plan without them, or use another operation"
+            ),
+        }
+    }
+
+    /// Returns the filtered backprojection of 2D spokes. It is created on first use.
+    pub(super) fn backprojection(&self) -> Result<Arc<FilteredBackprojection<T, B>>> {
+        self.check_no_field("there is no filtered backprojection")?;
+        if self.is_voxel_list {
+            bail!(
+                Unsupported,
+                "filtered backprojection computes whole images: create the plan without a list of voxels"
+            );
+        }
+        let mut slot = self.trajectory.backprojection.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(backprojection) = &*slot {
+            return Ok(backprojection.clone());
+        }
+        let k = self.trajectory.axes();
+        let spokes = Spokes::of(&k, &self.dims)?;
+        let batch_size = self.execution.batch_size;
+        let bytes = fbp::bytes(self.b(), self.samples, spokes.readout, &self.dims, batch_size);
+        self.limit().check(bytes, "filtered backprojection")?;
+        let backprojection = Arc::new(FilteredBackprojection::new(self.b(), spokes, &self.dims, batch_size)?);
+        *slot = Some(backprojection.clone());
+        Ok(backprojection)
+    }
+
+    /// Returns phi times the density weights, scaled so that gridding preserves the scale of an object. Without the
+    /// caller's weights, uses those of Pipe and Menon. They are computed on first use.
+    pub fn gridding_weights(&self) -> Result<Arc<B::Array<T>>> {
+        let mut slot = self.weighting.gridding_weights.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(weights) = &*slot {
+            return Ok(weights.clone());
+        }
+        let workers = self.b().workers();
+        let k = self.trajectory.axes();
+        let weights = match &self.weighting.weights {
+            Some(w) => {
+                let scale = gridding_scale(workers, &k, &self.dims, |m| w[m].wide())?;
+                collect(workers, w.len(), "the density weights", |m| T::of(w[m].wide() * scale))?
+            }
+            None => {
+                log::info!("no density weights given: computing them by the method of Pipe and Menon");
+                density::weights(self.b(), &k, &self.dims, Density::default(), None)?
+            }
+        };
+        let values = collect(workers, self.samples, "the density weights", |m| T::of(weights[m].wide() * self.phi(m)))?;
+        let weights = Arc::new(self.b().upload(&values, "the density weights")?);
+        *slot = Some(weights.clone());
+        Ok(weights)
+    }
+}
