@@ -1,6 +1,7 @@
 //! Least-squares fit of the weights b_l at given nodes.
 
 use super::exponents::{chebyshev, evenly_spaced, ExponentRange};
+use crate::base::dense::LeastSquares;
 use crate::base::error::{try_collect, try_vec, Result};
 use std::f64::consts::{PI, TAU};
 
@@ -41,12 +42,12 @@ impl SegmentFit {
                     1.5 * epsilon * (points.len() as f64).sqrt() * largest * range.log_rms(range.decay[1]).exp();
             }
         }
-        Ok(SegmentFit { solver: LeastSquares::new(matrix, rows, terms)?, nodes, points })
+        Ok(SegmentFit { solver: LeastSquares::new(matrix, rows, terms, "off-resonance")?, nodes, points })
     }
 
     /// Allocates the column for [`SegmentFit::weights_at`].
     fn column(&self) -> Result<Vec<f64>> {
-        try_vec(self.solver.rows, 0.0, "off-resonance")
+        try_vec(self.solver.rows(), 0.0, "off-resonance")
     }
 
     /// Computes the b_l at time `s` relative to the middle, in the first elements of `column`.
@@ -121,61 +122,4 @@ impl SegmentFit {
         series.truncate((expected_terms.unwrap_or(0) + 1) * terms);
         Ok(series)
     }
-}
-
-/// A QR decomposition by Householder reflections of a matrix with at least as many rows as columns, for any number of
-/// right-hand sides.
-struct LeastSquares {
-    /// Stored by columns: the triangle R, and below it the reflections.
-    matrix: Vec<f64>,
-    diagonal: Vec<f64>,
-    rows: usize,
-}
-
-impl LeastSquares {
-    /// Decomposes a matrix that is stored by columns.
-    fn new(mut matrix: Vec<f64>, rows: usize, columns: usize) -> Result<Self> {
-        let mut diagonal = try_vec(columns, 0.0, "off-resonance")?;
-        for j in 0..columns {
-            let (left, right) = matrix.split_at_mut((j + 1) * rows);
-            let v = &mut left[j * rows + j..];
-            let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
-            let alpha = if v[0] > 0.0 { -norm } else { norm };
-            diagonal[j] = alpha;
-            v[0] -= alpha;
-            // The reflection becomes 1 - v v^T.
-            let size = (norm * (norm + (v[0] + alpha).abs())).sqrt();
-            if size > 0.0 {
-                v.iter_mut().for_each(|x| *x /= size);
-            }
-            for column in right.chunks_exact_mut(rows) {
-                reflect(v, &mut column[j..]);
-            }
-        }
-        Ok(LeastSquares { matrix, diagonal, rows })
-    }
-
-    /// Solves for one right-hand side. The solution is in its first elements.
-    fn solve(&self, right: &mut [f64]) {
-        let columns = self.diagonal.len();
-        let column = |j: usize| &self.matrix[j * self.rows..][..self.rows];
-        for j in 0..columns {
-            reflect(&column(j)[j..], &mut right[j..]);
-        }
-        for j in (0..columns).rev() {
-            // A direction that the equations do not determine gets 0.
-            let x =
-                if self.diagonal[j].abs() > 1e-15 * self.diagonal[0].abs() { right[j] / self.diagonal[j] } else { 0.0 };
-            right[j] = x;
-            for (r, a) in right[..j].iter_mut().zip(column(j)) {
-                *r -= a * x;
-            }
-        }
-    }
-}
-
-/// Applies the reflection 1 - v v^T to `x`.
-fn reflect(v: &[f64], x: &mut [f64]) {
-    let dot: f64 = v.iter().zip(&*x).map(|(v, x)| v * x).sum();
-    x.iter_mut().zip(v).for_each(|(x, v)| *x -= dot * v);
 }
