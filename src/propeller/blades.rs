@@ -185,7 +185,7 @@ impl Blades {
                 false => String::new(),
             };
             let message = format!(
-                "blade {number} (lines {} to {} of the scan) has {} of {lines} lines{gap}: the blade is omitted, with \
+                "blade {number} (lines {} to {} of the scan) has {} of {lines} lines{gap}: the blade is left out, with \
                  weight 0; measure it again if the image has streaks",
                 group.start,
                 group.end - 1,
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_blades_are_omitted_with_a_warning() {
+    fn incomplete_blades_are_left_out_with_a_warning() {
         let t = Trajectory::propeller(8, 12, 64).unwrap();
         let complete = [0, 12, 24, 36, 48, 60, 72, 84];
         // Missing lines: the first, second, middle and last line of a blade; two lines; lines of three blades.

@@ -345,7 +345,7 @@ impl<T: Real> Corrected<T> {
     /// Reconstructs the corrected scan by gridding, as [`Plan::grid`] does. `geometry` is that of the original scan.
     ///
     /// # Errors
-    /// Those of [`Plan::new`] and [`Plan::grid`].
+    /// The errors of [`Plan::new`] and [`Plan::grid`].
     pub fn grid(&self, geometry: &Geometry<'_, T>, options: &Options, image: &mut [Complex<T>]) -> Result<()> {
         let (samples, frames) = (geometry.samples(), geometry.frames);
         let arrays = if geometry.coil_maps.is_some() { 1 } else { geometry.coils };

@@ -1,8 +1,8 @@
 //! Estimation of the rotation, translation and phase of each blade from the samples of all blades near the centre of
 //! k-space (Pipe 1999).
 //!
-//! Blade b of an object that is turned by theta_b about the middle of the image, then moved by t_b voxels, measures
-//! exp(i phi_b) exp(-i 2 pi k.t_b) S(R(-theta_b) k), where S is the k-space of the object at rest.
+//! During blade b, the object is turned by theta_b about the middle of the image, then moved by t_b voxels. The blade
+//! measures exp(i phi_b) exp(-i 2 pi k.t_b) S(R(-theta_b) k), where S is the k-space of the object at rest.
 //!
 //! 1. Rotations are searched in magnitudes, which are independent of translations.
 //! 2. Translations are searched by correlation.
