@@ -1,5 +1,7 @@
-//! The k-space of a phantom with off-resonance and decay, by direct sums over small boxes: without a model of voxels,
-//! segments or gridding, so that a reconstruction is not tested against its own approximations.
+//! k-space of phantoms with off-resonance and decay, by direct sums over small boxes. No model of voxels, segments or
+//! gridding is involved, so that a reconstruction is not tested against its own approximations.
+//!
+//! This file is not in src/simulation because it needs plans, which are in a layer above the phantoms.
 //!
 //! ```
 //! use recon::phantom::Phantom;
@@ -22,7 +24,7 @@ use crate::plan::Plan;
 use crate::simulation::phantom::{CoilModel, Phantom};
 use num_complex::Complex;
 
-/// The boxes a voxel and axis that serve most purposes: 4 in 2D, 2 in 3D. See [`phantom_kspace`].
+/// Returns the recommended number of boxes per voxel and axis: 4 in 2D, 2 in 3D. See [`phantom_kspace`].
 pub fn subdivision(ndim: usize) -> usize {
     match ndim {
         2 => 4,
@@ -30,21 +32,32 @@ pub fn subdivision(ndim: usize) -> usize {
     }
 }
 
-/// The k-space of a phantom as [`Phantom::kspace`] has it, [samples, coils], with the off-resonance and decay that the
-/// geometry has: the integral of density times sensitivity times exp(-i 2 pi (k.r + f(r) t) - R(r) t). Of the geometry,
-/// dims, coordinates, `field_map`, `decay_map` and `times` are used; without a map it is the analytic k-space.
+/// Returns the k-space of a phantom with the off-resonance and decay of a geometry, [samples, coils].
 ///
-/// With a map, each voxel is cut into `subdivision` boxes an axis. Each box counts with its mean density, as a box (by
-/// sincs) about its centre of mass, where maps are interpolated linearly between voxels (beyond the outermost ones they
-/// are constant) and coils are those of the model. The sums over the boxes are direct ([`Method::Exact`]), in double
-/// precision, by the device and threads of `options`. The time is that of samples times boxes.
+/// It is the integral of density times sensitivity times exp(-i 2 pi (k.r + f(r) t) - R(r) t). The function uses dims,
+/// coordinates, `field_map`, `decay_map` and `times` of the geometry. Without a map, the result is that of
+/// [`Phantom::kspace`].
 ///
-/// What is approximate is the shape of the density in boxes at its edges, and the change of maps within a box. The
-/// relative l2 error falls with the square of `subdivision`: of the head of Shepp and Logan in 32 x 32 voxels it is
-/// 3e-3, 3e-4 and 6e-5 for 2, 4 and 8 boxes, in 16 x 16 x 16 voxels 6e-4 and 9e-5 for 2 and 4.
+/// With a map, each voxel is cut into `subdivision` boxes per axis. Each box has its mean density, as a box (by sincs)
+/// around its centre of mass. There, maps are interpolated linearly between voxels (they are constant beyond the
+/// outermost voxels), and coil sensitivities are those of the model. The sums over the boxes are direct
+/// ([`Method::Exact`]), in double precision, with the device and threads of `options`. The computing time is
+/// proportional to samples times boxes.
 ///
-/// Errors: as [`Phantom::kspace`] and of a [`Plan`]; `InvalidSize` for a `subdivision` of 0; `InvalidArgument` for a
-/// phantom that reaches out of the maps; `Unsupported` for a list of voxels; `CoordinateOutOfRange`.
+/// Two things are approximate: the density's shape in boxes at its edges, and the change of maps within a box. The
+/// relative l2 error is proportional to 1 / `subdivision`^2. For the Shepp-Logan head it is:
+///
+/// | voxels | boxes per voxel and axis | error |
+/// | --- | --- | --- |
+/// | 32 x 32 | 2, 4, 8 | 3e-3, 3e-4, 6e-5 |
+/// | 16 x 16 x 16 | 2, 4 | 6e-4, 9e-5 |
+///
+/// # Errors
+/// - The errors of [`Phantom::kspace`] and of a [`Plan`].
+/// - `InvalidSize` for a `subdivision` of 0.
+/// - `InvalidArgument` for a phantom that extends beyond the maps.
+/// - `Unsupported` for a list of voxels.
+/// - `CoordinateOutOfRange`.
 pub fn phantom_kspace(
     phantom: &Phantom,
     geometry: &Geometry<'_, f64>,
@@ -60,7 +73,7 @@ pub fn phantom_kspace(
     if geometry.voxels.is_some() {
         bail!(Unsupported, "maps of a list of voxels have no neighbours to interpolate between: give maps of the grid");
     }
-    // Refuses maps that are no numbers.
+    // Checks that all map values are finite.
     geometry.band()?;
     if let Some(coils) = coils.filter(|coils| coils.ndim() != phantom.ndim()) {
         bail!(SizeMismatch, "the coils are {}D and the phantom {}D: make them equal", coils.ndim(), phantom.ndim());
@@ -71,7 +84,7 @@ pub fn phantom_kspace(
     if boxes.amounts.is_empty() {
         return Ok(kspace);
     }
-    // In units of a box: the basis is one box then, and k is so many times smaller.
+    // In units of a box, the basis is one box, and k is smaller by the factor `fine`.
     let fine = subdivision as f64;
     let mut coordinates = Vec::new();
     for (axis, k) in geometry.coordinates.iter().enumerate() {
@@ -100,31 +113,31 @@ pub fn phantom_kspace(
     Ok(kspace)
 }
 
-/// A map's values between voxels, at positions in voxels from the origin, a list an axis.
+/// Returns a map's values between voxels, at positions in voxels from the origin, one list per axis.
 fn interpolate(map: &[f64], dims: &[usize], positions: &[Vec<f64>]) -> Result<Vec<f64>> {
     let at = |i: usize| {
-        let (mut sum, mut stride) = ([0.0; 8], [0; 3]);
-        // The two neighbours on each axis, and the share of the second.
-        let mut near = [([0, 0], 0.0); 3];
-        let mut below = 1;
-        for (axis, (&n, places)) in dims.iter().zip(positions).enumerate() {
-            let place = (places[i] + (n / 2) as f64).clamp(0.0, (n - 1) as f64);
-            let left = place as usize;
-            near[axis] = ([left, (left + 1).min(n - 1)], place - left as f64);
-            stride[axis] = below;
-            below *= n;
+        let (mut corners, mut stride) = ([0.0; 8], [0; 3]);
+        // Two neighbours on each axis, and the share of the second.
+        let mut neighbours = [([0, 0], 0.0); 3];
+        let mut next_stride = 1;
+        for (axis, (&n, positions)) in dims.iter().zip(positions).enumerate() {
+            let position = (positions[i] + (n / 2) as f64).clamp(0.0, (n - 1) as f64);
+            let left = position as usize;
+            neighbours[axis] = ([left, (left + 1).min(n - 1)], position - left as f64);
+            stride[axis] = next_stride;
+            next_stride *= n;
         }
-        for (corner, sum) in sum.iter_mut().enumerate().take(1 << dims.len()) {
+        for (corner, value) in corners.iter_mut().enumerate().take(1 << dims.len()) {
             let (mut voxel, mut share) = (0, 1.0);
             for axis in 0..dims.len() {
-                let ([left, right], part) = near[axis];
+                let ([left, right], part) = neighbours[axis];
                 let second = corner >> axis & 1 == 1;
                 voxel += stride[axis] * if second { right } else { left };
                 share *= if second { part } else { 1.0 - part };
             }
-            *sum = share * map[voxel];
+            *value = share * map[voxel];
         }
-        sum.iter().sum()
+        corners.iter().sum()
     };
     let count = positions[0].len();
     try_collect(count, "a map between voxels", (0..count).map(at))

@@ -129,8 +129,10 @@ pub(crate) fn dominant_eigenvector(matrix: &[Complex<f64>], n: usize, what: &'st
     Ok(v)
 }
 
-/// Returns the inverse of the lower Cholesky factor of a Hermitian n x n matrix, or `Err` with the first column that
-/// depends on the previous ones: its pivot is at most `least_pivot` times its diagonal entry.
+/// Returns the inverse of the lower Cholesky factor of a Hermitian n x n matrix.
+///
+/// Returns the inner `Err` with the first column that depends on the previous ones: its pivot is at most `least_pivot`
+/// times its diagonal entry.
 pub(crate) fn inverse_cholesky(
     matrix: &[Complex<f64>],
     n: usize,

@@ -1,117 +1,123 @@
-//! The blades of a PROPELLER trajectory, recognised from the coordinates in their order of acquisition.
+//! Recognition of the blades of a PROPELLER trajectory from the coordinates in the order of acquisition.
 
 use crate::base::error::{bail, try_collect, try_reserve, Result};
 use crate::base::real::Real;
 use crate::reconstruction::spokes::{first_turn, unwrapped};
 use std::ops::Range;
 
-/// How far a sample may lie from where it is taken to be, in steps along its line, and a line in distances of lines.
+/// Largest distance of a sample from its expected position, in steps along its line, and of a line, in line distances.
 const UNEVEN: f64 = 0.1;
-/// Directions that differ by less are parallel: over a line of 1000 samples that is one step.
+/// Difference below which directions are parallel: one step over a line of 1000 samples.
 const PARALLEL: f64 = 1e-3;
-/// The part of the blades that may be incomplete: with more, the trajectory is hardly of blades.
+/// Largest share of incomplete blades. With more, the trajectory is unlikely to consist of blades.
 const MOST_INCOMPLETE: f64 = 0.5;
-/// The least radius of the blades' common centre, in distances of lines and in those of Nyquist: with less there is
-/// next to nothing to compare.
+/// Smallest radius of the disc that all blades cover, in line distances and in Nyquist distances. A smaller disc
+/// contains too little to compare.
 const LEAST_RADIUS: f64 = 3.0;
 
+/// Remedy in messages about trajectories without blades.
 const REMEDY: &str = "PROPELLER blades are strips of parallel, evenly spaced lines about the centre of k-space, with \
-                      samples in the order of acquisition; use gridding or conjugate gradients for any other \
-                      trajectory";
+                      samples in the order of acquisition; use gridding or conjugate gradients for other \
+                      trajectories";
 
-/// One blade: line l, sample j lies at `first` + l `across` + j `along`, which are at a right angle.
+/// Blade: sample j of line l is at `first` + l `across` + j `along`, which are at a right angle.
 pub(super) struct Blade {
     first: [f64; 2],
     across: [f64; 2],
     along: [f64; 2],
-    /// Every other line is measured in the opposite direction.
+    /// Whether every second line is measured in the opposite direction.
     alternate: bool,
 }
 
-/// The complete blades of a trajectory, of the same number of lines each, one after the other.
+/// Complete blades of a trajectory, one after the other, with the same number of lines each.
 pub(super) struct Blades {
     pub all: Vec<Blade>,
-    /// First line of each blade in the trajectory. Incomplete blades are between these.
+    /// First line of each blade in the trajectory. Incomplete blades may be in between.
     pub first_lines: Vec<usize>,
-    /// Place of each blade among all blades of the scan, incomplete ones included.
+    /// Index of each blade among all blades of the scan, including incomplete ones.
     pub numbers: Vec<usize>,
-    /// Number of blades of the scan, incomplete ones included.
+    /// Number of blades of the scan, including incomplete ones.
     pub count: usize,
-    /// Lines of a blade.
+    /// Number of lines per blade.
     pub lines: usize,
-    /// Samples of a line.
+    /// Number of samples per line.
     pub readout: usize,
-    /// The radius of the disc about k = 0 that every blade covers, in cycles per voxel.
+    /// Radius of the disc about k = 0 that every blade covers, in cycles per voxel.
     pub radius: f64,
     /// One message per incomplete blade, for the caller to raise.
     pub warnings: Vec<String>,
 }
 
+/// Returns the length of a vector.
 fn length(v: [f64; 2]) -> f64 {
     v[0].hypot(v[1])
 }
 
+/// Returns the dot product of two vectors.
 fn dot(a: [f64; 2], b: [f64; 2]) -> f64 {
     a[0] * b[0] + a[1] * b[1]
 }
 
+/// Returns a - b.
 fn minus(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
     [a[0] - b[0], a[1] - b[1]]
 }
 
-/// A line as it was measured: its first and last sample.
+/// Line of samples, as measured.
 #[derive(Clone, Copy)]
-struct Line {
+struct BladeLine {
     first: [f64; 2],
     last: [f64; 2],
 }
 
-impl Line {
-    fn turned(self) -> Line {
-        Line { first: self.last, last: self.first }
+impl BladeLine {
+    /// Returns the line in the opposite direction.
+    fn reversed(self) -> BladeLine {
+        BladeLine { first: self.last, last: self.first }
     }
 
-    fn is_parallel(&self, other: &Line) -> bool {
+    /// Returns whether two lines have the same direction and length.
+    fn is_parallel(&self, other: &BladeLine) -> bool {
         let (a, b) = (minus(self.last, self.first), minus(other.last, other.first));
         length(minus(a, b)) < PARALLEL * length(a)
     }
 }
 
 impl Blade {
-    /// Where a sample of this blade is among the blade's samples.
+    /// Returns the index of a sample among the blade's samples.
     pub fn index(&self, line: usize, sample: usize, readout: usize) -> usize {
-        let turned = self.alternate && line % 2 == 1;
-        line * readout + if turned { readout - 1 - sample } else { sample }
+        let is_reversed = self.alternate && line % 2 == 1;
+        line * readout + if is_reversed { readout - 1 - sample } else { sample }
     }
 
-    /// Where k = 0 is, in lines and samples.
+    /// Returns the position of k = 0, in lines and samples.
     pub fn centre(&self) -> [f64; 2] {
         [self.across, self.along].map(|step| -dot(self.first, step) / dot(step, step))
     }
 
-    /// The distances of lines, and of samples of a line, in cycles per voxel.
+    /// Returns the distance of lines, and that of samples on a line, in cycles per voxel.
     pub fn steps(&self) -> [f64; 2] {
         [length(self.across), length(self.along)]
     }
 
-    /// The blade that these lines are, and how far its last line and its last sample are from where they should be.
-    fn of(lines: &[Line], readout: usize) -> Blade {
+    /// Creates the blade with these lines.
+    fn of(lines: &[BladeLine], readout: usize) -> Blade {
         let first = lines[0];
         let along = minus(first.last, first.first).map(|d| d / (readout - 1) as f64);
         let alternate = !first.is_parallel(&lines[1]);
-        let turned = |l: usize| if alternate && l % 2 == 1 { lines[l].turned() } else { lines[l] };
-        let across = minus(turned(lines.len() - 1).first, first.first).map(|d| d / (lines.len() - 1) as f64);
+        let aligned = |l: usize| if alternate && l % 2 == 1 { lines[l].reversed() } else { lines[l] };
+        let across = minus(aligned(lines.len() - 1).first, first.first).map(|d| d / (lines.len() - 1) as f64);
         Blade { first: first.first, across, along, alternate }
     }
 
-    /// How far line l is from where it is taken to be, in distances of lines, along the line and across.
-    fn off(&self, l: usize, line: Line) -> f64 {
-        let line = if self.alternate && l % 2 == 1 { line.turned() } else { line };
-        let wanted = [0, 1].map(|a| self.first[a] + l as f64 * self.across[a]);
-        length(minus(line.first, wanted)) / length(self.across)
+    /// Returns the distance of line l from its expected position, in line distances.
+    fn deviation(&self, l: usize, line: BladeLine) -> f64 {
+        let line = if self.alternate && l % 2 == 1 { line.reversed() } else { line };
+        let expected = [0, 1].map(|a| self.first[a] + l as f64 * self.across[a]);
+        length(minus(line.first, expected)) / length(self.across)
     }
 
-    /// The radius of the disc about k = 0 that the blade covers; negative where k = 0 lies outside.
+    /// Returns the radius of the disc about k = 0 that the blade covers; negative if k = 0 is outside.
     fn radius(&self, lines: usize, readout: usize) -> f64 {
         let ends = |i: usize, count: usize| {
             let (centre, step) = (self.centre()[i], self.steps()[i]);
@@ -122,11 +128,11 @@ impl Blade {
 }
 
 impl Blades {
-    /// Finds the blades that samples at `k` form, for an image of `dims` voxels; of `lines` lines each, or, where that
-    /// is 0, of as many as are parallel and evenly spaced.
+    /// Finds the blades of samples at `k`, for an image of `dims` voxels. `lines` is the number of lines per blade; 0:
+    /// the number of parallel, evenly spaced lines.
     pub fn of<T: Real>(k: &[&[T]], dims: &[usize], lines: usize) -> Result<Blades> {
         let &[kx, ky] = k else {
-            bail!(Unsupported, "the trajectory has {} axes, a blade 2: correct the slices one by one", k.len());
+            bail!(Unsupported, "the trajectory has {} axes, but blades have 2: correct the slices one by one", k.len());
         };
         let at = |m: usize| [unwrapped(kx, m), unwrapped(ky, m)];
         let samples = kx.len();
@@ -134,15 +140,16 @@ impl Blades {
         if readout < 2 || samples % readout != 0 {
             bail!(
                 InvalidArgument,
-                "{samples} samples are not lines of {readout} each, which is where the first line ends: {REMEDY}"
+                "the first line ends after {readout} samples, but {samples} samples are not a whole number of such \
+                 lines: {REMEDY}"
             );
         }
         let count = samples / readout;
-        let mut all_lines: Vec<Line> = try_reserve(count, "the lines of blades")?;
+        let mut all_lines: Vec<BladeLine> = try_reserve(count, "the lines of blades")?;
         for line in 0..count {
             all_lines.push(straight(line, readout, at)?);
         }
-        let Groups { lines, complete, incomplete } = Groups::of(&all_lines, lines)?;
+        let LineGroups { lines, complete, incomplete } = LineGroups::of(&all_lines, lines)?;
         let blade_count = complete.len() + incomplete.len();
         let mut all = try_reserve(complete.len(), "the blades")?;
         let mut first_lines = try_reserve(complete.len(), "the blades")?;
@@ -161,14 +168,14 @@ impl Blades {
             bail!(
                 InvalidArgument,
                 "the blades have a disc of radius {radius:.4} cycles per voxel in common about the centre of k-space, \
-                 which is {:.1} distances of lines and {:.1} of Nyquist (1 / voxels), of {LEAST_RADIUS} at least: \
-                 {REMEDY}",
+                 which is {:.1} distances of lines and {:.1} Nyquist distances (1 / voxels), but at least \
+                 {LEAST_RADIUS} are needed: {REMEDY}",
                 radius / spacing,
                 radius / nyquist
             );
         }
         if all.len() < 2 {
-            bail!(InvalidArgument, "there is one blade of {lines} lines, and no other to compare it with: {REMEDY}");
+            bail!(InvalidArgument, "there is only one blade of {lines} lines, but motion needs at least two: {REMEDY}");
         }
         let mut warnings = try_reserve(incomplete.len(), "the blades")?;
         for group in &incomplete {
@@ -191,26 +198,26 @@ impl Blades {
         Ok(Blades { all, first_lines, numbers, count: blade_count, lines, readout, radius, warnings })
     }
 
-    /// Samples of a blade.
+    /// Returns the number of samples per blade.
     pub fn samples(&self) -> usize {
         self.lines * self.readout
     }
 }
 
-/// The lines of a scan, divided into blades.
-struct Groups {
-    /// Lines of a complete blade.
+/// Lines of a scan, divided into blades.
+struct LineGroups {
+    /// Number of lines of a complete blade.
     lines: usize,
     /// First line of each complete blade.
     complete: Vec<usize>,
-    /// Lines of each blade that has lost some.
+    /// Lines of each incomplete blade.
     incomplete: Vec<Range<usize>>,
 }
 
-impl Groups {
-    /// Divides lines into runs that are side by side. `lines` is the number of lines of a blade; 0 for the most
-    /// frequent one.
-    fn of(all: &[Line], lines: usize) -> Result<Groups> {
+impl LineGroups {
+    /// Divides lines into runs of neighbours. `lines` is the number of lines per blade; 0: the most frequent length of
+    /// runs.
+    fn of(all: &[BladeLine], lines: usize) -> Result<LineGroups> {
         const WHAT: &str = "the blades";
         let mut runs: Vec<Range<usize>> = try_reserve(all.len(), WHAT)?;
         let mut first = 0;
@@ -223,14 +230,14 @@ impl Groups {
         if lines == 0 && usual < 2 {
             bail!(
                 InvalidArgument,
-                "most lines are not side by side with the next one, so that a blade would have one line: {REMEDY}"
+                "most lines are not parallel neighbours of the next one, so that a blade would have one line: {REMEDY}"
             );
         }
         if lines == 1 {
-            bail!(InvalidArgument, "blades of one line have no direction across: {REMEDY}");
+            bail!(InvalidArgument, "blades need at least two lines, but one was requested: {REMEDY}");
         }
         let lines = if lines == 0 { usual } else { lines };
-        let mut groups = Groups {
+        let mut groups = LineGroups {
             lines,
             complete: try_reserve(all.len() / lines, WHAT)?,
             incomplete: try_reserve(runs.len(), WHAT)?,
@@ -240,7 +247,7 @@ impl Groups {
                 groups.complete.extend(run.step_by(lines));
                 continue;
             }
-            // A line that is lost within a blade leaves two runs of one direction.
+            // A missing line within a blade leaves two runs of one direction.
             match groups.incomplete.last_mut() {
                 Some(last) if last.end == run.start && is_one_direction(&all[last.start], &all[run.start]) => {
                     last.end = run.end;
@@ -257,9 +264,9 @@ impl Groups {
                 + groups.incomplete.iter().filter(|other| other.start < bad.start).count();
             bail!(
                 InvalidArgument,
-                "blade {number} (lines {} to {}) has {} lines side by side: these are not blades of {lines} lines, which \
-                 most have or which were requested; {} of {blades} blades have that number, and at least half of them \
-                 and two must: {REMEDY}",
+                "blade {number} (lines {} to {}) has {} lines side by side: these are not blades of {lines} lines, the \
+                 requested or most frequent number; {} of {blades} blades have that number, but at least half of \
+                 them, and two, must have it: {REMEDY}",
                 bad.start,
                 bad.end - 1,
                 lines_of_first(&all[bad.clone()]),
@@ -270,7 +277,7 @@ impl Groups {
     }
 }
 
-/// The most frequent length of runs; of equally frequent ones the largest.
+/// Returns the most frequent length of runs; the largest of equally frequent ones.
 fn usual_length(runs: &[Range<usize>]) -> Result<usize> {
     let mut lengths = try_collect(runs.len(), "the blades", runs.iter().map(ExactSizeIterator::len))?;
     lengths.sort_unstable();
@@ -278,61 +285,58 @@ fn usual_length(runs: &[Range<usize>]) -> Result<usize> {
     Ok(of_equals.map_or(0, |equal| equal[0]))
 }
 
-/// Returns whether two lines are parallel, measured in one direction or in opposite ones.
-fn is_one_direction(a: &Line, b: &Line) -> bool {
-    a.is_parallel(b) || a.is_parallel(&b.turned())
+/// Returns whether two lines are parallel, in the same or the opposite direction.
+fn is_one_direction(a: &BladeLine, b: &BladeLine) -> bool {
+    a.is_parallel(b) || a.is_parallel(&b.reversed())
 }
 
-/// How many lines from the first on are parallel and evenly spaced.
-fn lines_of_first(lines: &[Line]) -> usize {
+/// Returns how many lines, from the first one, are parallel and evenly spaced.
+fn lines_of_first(lines: &[BladeLine]) -> usize {
     let &[first, second, ..] = lines else { return lines.len() };
     let alternate = !first.is_parallel(&second);
-    if alternate && !first.is_parallel(&second.turned()) {
+    if alternate && !first.is_parallel(&second.reversed()) {
         return 1;
     }
-    let of = |l: usize| if alternate && l % 2 == 1 { lines[l].turned() } else { lines[l] };
-    let across = minus(of(1).first, first.first);
-    let goes_on = |l: &usize| {
-        let step = minus(of(*l).first, of(l - 1).first);
-        of(*l).is_parallel(&first) && length(minus(step, across)) < 2.0 * UNEVEN * length(across)
+    let aligned = |l: usize| if alternate && l % 2 == 1 { lines[l].reversed() } else { lines[l] };
+    let across = minus(aligned(1).first, first.first);
+    let continues = |l: &usize| {
+        let step = minus(aligned(*l).first, aligned(l - 1).first);
+        aligned(*l).is_parallel(&first) && length(minus(step, across)) < 2.0 * UNEVEN * length(across)
     };
-    1 + (1..lines.len()).take_while(goes_on).count()
+    1 + (1..lines.len()).take_while(continues).count()
 }
 
-/// The line that samples lie on, evenly.
-fn straight(line: usize, readout: usize, at: impl Fn(usize) -> [f64; 2]) -> Result<Line> {
+/// Returns the line of evenly spaced samples.
+fn straight(line: usize, readout: usize, at: impl Fn(usize) -> [f64; 2]) -> Result<BladeLine> {
     let from = line * readout;
     let (first, last) = (at(from), at(from + readout - 1));
     let step = minus(last, first).map(|d| d / (readout - 1) as f64);
     let width = length(step);
     if width == 0.0 {
-        bail!(InvalidArgument, "line {line} begins and ends in one place, {first:?}: {REMEDY}");
+        bail!(InvalidArgument, "line {line} begins and ends at the same position, {first:?}: {REMEDY}");
     }
     for j in 0..readout {
-        let wanted = [0, 1].map(|a| first[a] + step[a] * j as f64);
-        let off = length(minus(at(from + j), wanted)) / width;
+        let expected = [0, 1].map(|a| first[a] + step[a] * j as f64);
+        let off = length(minus(at(from + j), expected)) / width;
         if off > UNEVEN {
             bail!(
                 InvalidArgument,
-                "sample {} lies {off:.2} steps off the even line {line}, of samples {from} to {}: {REMEDY}",
+                "sample {} is {off:.2} steps off the even line {line}, of samples {from} to {}: {REMEDY}",
                 from + j,
                 from + readout - 1
             );
         }
     }
-    Ok(Line { first, last })
+    Ok(BladeLine { first, last })
 }
 
-/// The blade that lines are, if these are even.
-fn blade(b: usize, lines: &[Line], readout: usize) -> Result<Blade> {
+/// Returns the blade with these lines; an error if they are not even.
+fn blade(b: usize, lines: &[BladeLine], readout: usize) -> Result<Blade> {
     let blade = Blade::of(lines, readout);
     for (l, &line) in lines.iter().enumerate() {
-        let off = blade.off(l, line);
+        let off = blade.deviation(l, line);
         if off > UNEVEN {
-            bail!(
-                InvalidArgument,
-                "line {l} of blade {b} lies {off:.2} distances of lines off the even blade: {REMEDY}"
-            );
+            bail!(InvalidArgument, "line {l} of blade {b} is {off:.2} distances of lines off the even blade: {REMEDY}");
         }
     }
     let [across, along] = blade.steps();
@@ -340,7 +344,7 @@ fn blade(b: usize, lines: &[Line], readout: usize) -> Result<Blade> {
     if skew * across > UNEVEN * along {
         bail!(
             InvalidArgument,
-            "the lines of blade {b} begin {:.2} samples later from one to the next: {REMEDY}",
+            "each line of blade {b} begins {:.2} samples later than the previous one: {REMEDY}",
             skew * across / along
         );
     }
@@ -352,14 +356,17 @@ mod tests {
     use super::*;
     use crate::simulation::trajectory::{SpokeOrder, Trajectory};
 
-    fn found(t: &Trajectory, lines: usize) -> Result<Blades> {
+    /// Recognises the blades of a trajectory, of `lines` lines each.
+    fn blades_of(t: &Trajectory, lines: usize) -> Result<Blades> {
         Blades::of(&t.axes(), &[64, 64], lines)
     }
 
+    /// Returns the error message for a trajectory.
     fn message(t: &Trajectory, lines: usize) -> String {
-        found(t, lines).err().expect("an error").to_string()
+        blades_of(t, lines).err().expect("an error").to_string()
     }
 
+    /// Returns a trajectory with changed samples.
     fn changed(t: &Trajectory, change: impl Fn(usize, [f64; 2]) -> [f64; 2]) -> Trajectory {
         let k: Vec<[f64; 2]> = (0..t.samples()).map(|m| change(m, [t.axis(0)[m], t.axis(1)[m]])).collect();
         let axis = |a: usize| k.iter().map(|k| k[a]).collect::<Vec<f64>>();
@@ -371,7 +378,7 @@ mod tests {
         for (count, lines, samples) in [(17, 24, 96), (5, 10, 64), (9, 13, 100)] {
             let t = Trajectory::propeller(count, lines, samples).unwrap();
             for given in [0, lines] {
-                let blades = found(&t, given).unwrap();
+                let blades = blades_of(&t, given).unwrap();
                 assert_eq!((blades.all.len(), blades.lines, blades.readout), (count, lines, samples));
                 let radius = (lines as f64 - 0.5 - (lines / 2) as f64) / samples as f64;
                 assert!((blades.radius - radius).abs() < 1e-9);
@@ -387,12 +394,12 @@ mod tests {
         let k: Vec<usize> =
             (0..t.samples()).map(|m| if m / 64 % 2 == 1 { m / 64 * 64 + 63 - m % 64 } else { m }).collect();
         let axis = |a: usize| k.iter().map(|&m| t.axis(a)[m]).collect::<Vec<f64>>();
-        let blades = found(&Trajectory::new(vec![axis(0), axis(1)], 64).unwrap(), 0).unwrap();
+        let blades = blades_of(&Trajectory::new(vec![axis(0), axis(1)], 64).unwrap(), 0).unwrap();
         assert_eq!((blades.all.len(), blades.lines), (6, 12));
         assert_eq!((blades.all[2].index(3, 7, 64), blades.all[2].index(4, 7, 64)), (3 * 64 + 56, 4 * 64 + 7));
     }
 
-    /// The trajectory without some lines.
+    /// Returns the trajectory without some lines.
     fn without(t: &Trajectory, lost: &[usize]) -> Trajectory {
         let readout = t.samples_per_shot();
         let stays = |m: &usize| !lost.contains(&(m / readout));
@@ -404,12 +411,12 @@ mod tests {
     fn incomplete_blades_are_left_out_with_a_warning() {
         let t = Trajectory::propeller(8, 12, 64).unwrap();
         let complete = [0, 12, 24, 36, 48, 60, 72, 84];
-        // The first, the second, a middle and the last line of a blade; two lines; lines of three blades.
+        // Missing lines: the first, second, middle and last line of a blade; two lines; lines of three blades.
         for lost in [&[0][..], &[24], &[25], &[30], &[35], &[95], &[26, 27], &[26, 29], &[3, 40, 95]] {
             let of = |line: usize| line / 12;
             let short = without(&t, lost);
             for given in [0, 12] {
-                let (blades, warnings) = crate::base::warning::capture(|| found(&short, given).unwrap());
+                let (blades, warnings) = crate::base::warning::capture(|| blades_of(&short, given).unwrap());
                 assert_eq!((blades.count, blades.lines, blades.readout), (8, 12, 64), "{lost:?}");
                 let left: Vec<usize> = (0..8).filter(|b| lost.iter().all(|&line| of(line) != *b)).collect();
                 assert_eq!(blades.numbers, left, "{lost:?}");
@@ -428,11 +435,11 @@ mod tests {
         let turned = |m: usize| if m / 64 % 2 == 1 { m / 64 * 64 + 63 - m % 64 } else { m };
         let axis = |a: usize| (0..t.samples()).map(|m| t.axis(a)[turned(m)]).collect::<Vec<f64>>();
         let alternating = without(&Trajectory::new(vec![axis(0), axis(1)], 64).unwrap(), &[41]);
-        assert_eq!(found(&alternating, 0).unwrap().numbers, [0, 1, 2, 4, 5, 6, 7]);
+        assert_eq!(blades_of(&alternating, 0).unwrap().numbers, [0, 1, 2, 4, 5, 6, 7]);
     }
 
     #[test]
-    fn what_is_no_propeller_is_refused() {
+    fn other_trajectories_are_errors() {
         let t = Trajectory::propeller(8, 12, 64).unwrap();
         assert!(message(&t, 5).contains("blade 0 (lines 0 to 11) has 12 lines side by side: these are not blades of 5"));
         assert!(
@@ -443,7 +450,7 @@ mod tests {
         assert!(message(&radial, 0).contains("one line"));
         let cartesian = Trajectory::cartesian(&[64, 64]).unwrap();
         assert!(message(&cartesian, 0).contains("one blade of 64 lines"));
-        // All blades but two have lost lines.
+        // All blades except two have missing lines.
         let short = without(&t, &[0, 17, 30, 40, 52, 63]);
         assert!(message(&short, 12).contains("2 of 8 blades have that number"), "{}", message(&short, 12));
         let bent = changed(&t, |m, k| if m == 700 { [k[0] + 0.01, k[1]] } else { k });

@@ -4,10 +4,10 @@
 //! [`Plan::memory`].
 
 use super::blades::Blades;
-use super::motion::{disc_image_dims, is_disc_covered, small, DISCS};
+use super::corrected::{BladeMotion, Corrected};
+use super::motion::{disc_image_dims, is_disc_covered, small_plan_options, DISCS};
 use super::options::{BladePhase, PropellerOptions};
 use super::phase::PhaseCorrection;
-use super::{BladeMotion, Corrected};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::{check_len, Geometry};
 use crate::base::options::Options;
@@ -27,8 +27,8 @@ impl<T: Real> Corrected<T> {
     /// Returns an upper estimate of the host bytes that [`Corrected::new`], followed by [`Corrected::grid`], allocates
     /// at its peak. The corrected scan, the density weights and the gridding are included. The caller's arrays are not.
     ///
-    /// `size` are the sizes of the scan and `coordinates` its k-space coordinates, one array per axis: the blades decide
-    /// how large the small images are by which motion is estimated.
+    /// `size` are the sizes of the scan and `coordinates` its k-space coordinates, one array per axis: the blades
+    /// decide how large the small images are by which motion is estimated.
     ///
     /// # Errors
     /// As [`Corrected::new`] for the sizes and the trajectory, and as [`Plan::memory`].
@@ -190,7 +190,7 @@ fn motion_bytes<T: Real>(
     options: &Options,
     propeller: &PropellerOptions,
 ) -> Result<usize> {
-    let options = small(options);
+    let options = small_plan_options(options);
     let squared = |m: usize| coordinates.iter().map(|k| unwrapped(k, m).powi(2)).sum::<f64>();
     let mut peak = 0;
     let mut previous: Option<DiscMemory> = None;

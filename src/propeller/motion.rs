@@ -1,12 +1,14 @@
-//! The motion of blades: rotation, translation and phase of each, from what all blades measured about the centre of
+//! Estimation of the rotation, translation and phase of each blade from the samples of all blades near the centre of
 //! k-space (Pipe 1999).
 //!
-//! Blade b of an object that is turned by theta_b about the middle of the image, then moved by t_b voxels, measures
-//! exp(i phi_b) exp(-i 2 pi k.t_b) S(R(-theta_b) k), S being the k-space of the object at rest. First rotations are
-//! searched for in magnitudes, which a translation leaves alone, then translations by correlation. Then both are
-//! refined: in turns, S is fitted to the data of all blades as the Fourier transform of a small image, and the motion
-//! of each blade to S (Gauss-Newton). What is near the centre goes first; what lies further out, where fewer blades
-//! meet, makes it more precise.
+//! During blade b, the object is turned by theta_b about the middle of the image, then moved by t_b voxels. The blade
+//! measures exp(i phi_b) exp(-i 2 pi k.t_b) S(R(-theta_b) k), where S is the k-space of the object at rest.
+//!
+//! 1. Rotations are searched in magnitudes, which are independent of translations.
+//! 2. Translations are searched by correlation.
+//! 3. Both are refined alternately: S is fitted to the data of all blades as the Fourier transform of a small image,
+//!    and the motion of each blade is fitted to S (Gauss-Newton). The refinement begins near the centre. Samples
+//!    further out, where fewer blades overlap, make it more precise.
 
 use super::blades::Blades;
 use super::options::PropellerOptions;
@@ -21,58 +23,60 @@ use crate::reconstruction::cg::CgOptions;
 use num_complex::Complex;
 use std::f64::consts::{FRAC_PI_4, TAU};
 
+/// Name of the step in messages.
 const WHAT: &str = "the motion of blades";
-/// Rotations that are searched, to either side.
+/// Largest rotation of the search in radians, to either side.
 pub(super) const WIDEST: f64 = FRAC_PI_4;
 /// Relative error of the transforms.
 const TOLERANCE: f64 = 1e-6;
-/// The field of view of the small image, in that of the image: the object may have moved out of it.
+/// Field of view of the small image, relative to that of the image: the object may have moved out of the latter.
 const MARGIN: f64 = 1.25;
-/// Voxels of the small image for each that the radius in k-space needs.
+/// Number of voxels of the small image per voxel that the radius in k-space requires.
 const FINER: f64 = 1.5;
-/// Iterations of conjugate gradients each time that the image is fitted; it begins with the last image.
+/// Number of conjugate-gradient iterations per fit of the image; they start from the previous image.
 const FITTING: usize = 12;
-/// The weight of the identity in them, which is also that of a voxel which no blade sees.
+/// Weight of the identity prior in these fits, relative to the diagonal; it determines voxels that no blade measures.
 const LAMBDA: f64 = 1e-4;
-/// Rotations that are tried, so many for each that the disc can tell apart.
+/// Number of trial rotations per rotation that the disc can resolve.
 const TRIES: f64 = 3.0;
-/// Rounds of the search: against one blade, then against all of the first round.
+/// Number of rounds of the search: against one blade, then against all blades of the first round.
 const ROUNDS: usize = 2;
-/// Refinements in each disc, at most.
+/// Maximum number of refinements in each disc.
 const REFINEMENTS: usize = 15;
-/// They end when no rotation changes by so many degrees, nor a translation by so many voxels.
+/// Changes of rotations in degrees and of translations in voxels below which refinements stop.
 const SETTLED: (f64, f64) = (2e-3, 2e-3);
-/// The radii of discs, in that which all blades cover.
+/// Radii of discs, relative to the radius that all blades cover.
 pub(super) const DISCS: [f64; 3] = [1.0, 2.0, 4.0];
-/// The blades that must meet at a disc's edge, on average.
+/// Smallest mean number of blades that overlap at a disc's edge.
 const MEETING: f64 = 2.5;
-/// How uncertain motion is before anything was measured, in radians, and in parts of the field of view: what the data
-/// do not tell (the rotation of a round object) stays small.
+/// Expected motion before any measurement, in radians and in shares of the field of view. Motion that the data do not
+/// determine (the rotation of a round object) thus stays small.
 const EXPECTED: (f64, f64) = (0.5, 0.25);
-/// The part of a blade's energy that may differ from the others' for its weight to be about a half.
+/// Share of a blade's energy that may differ from the other blades for a weight of about one half.
 const TOLERATED: f64 = 0.01;
 
-/// Where the object was while a blade was measured, and the blade's phase.
+/// Position of the object during a blade, and the blade's phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Motion {
     pub rigid: RigidMotion,
-    /// Radians.
+    /// Phase in radians.
     pub phase: f64,
 }
 
 impl Motion {
+    /// Creates a rotation.
     fn of_angle(angle: f64) -> Motion {
         Motion { rigid: RigidMotion { angle, ..RigidMotion::default() }, phase: 0.0 }
     }
 
-    /// This motion, for data whose translation `centre` was removed before.
+    /// Returns this motion for data whose translation `centre` has been removed.
     pub fn after(&self, centre: &Motion) -> Motion {
         let [from, own] = [centre, self].map(|m| m.rigid.translation);
         let rigid = RigidMotion { translation: [own[0] - from[0], own[1] - from[1]], ..self.rigid };
         Motion { rigid, ..*self }
     }
 
-    /// What the sample at k is multiplied by for the object at rest.
+    /// Returns the factor of the sample at k for the object at rest.
     pub fn factor(&self, k: [f64; 2]) -> Complex<f64> {
         let [x, y] = self.rigid.translation;
         Complex::from_polar(1.0, TAU * (k[0] * x + k[1] * y) - self.phase)
@@ -82,9 +86,9 @@ impl Motion {
 /// Returns the centre of the energy in the image of blade `b`, in voxels along x and y. Each channel of `data` has
 /// `samples` samples.
 ///
-/// A product of neighbouring samples d(k + step) conj(d(k)), summed over the blade, is the mean of exp(-i 2 pi step.r)
-/// weighted by the energy at r, whatever the phase of the image. A position beyond half the field of view of the lines
-/// comes out one field of view off, which changes no sample of the blade.
+/// The sum over the blade of products of neighbouring samples, d(k + step) conj(d(k)), is the mean of exp(-i 2 pi
+/// step.r) weighted by the energy at r, for any phase of the image. A position beyond half the field of view of the
+/// lines is off by one field of view, which changes no sample of the blade.
 pub(super) fn centre_of_energy<T: Real>(
     blades: &Blades,
     b: usize,
@@ -92,8 +96,8 @@ pub(super) fn centre_of_energy<T: Real>(
     samples: usize,
     k: &dyn Fn(usize) -> [f64; 2],
 ) -> [f64; 2] {
-    let (blade, of_blade) = (&blades.all[b], blades.samples());
-    let at = |line: usize, sample: usize| b * of_blade + blade.index(line, sample, blades.readout);
+    let (blade, samples_per_blade) = (&blades.all[b], blades.samples());
+    let at = |line: usize, sample: usize| b * samples_per_blade + blade.index(line, sample, blades.readout);
     let [u, v] = blade.centre();
     let steps = blade.steps();
     let inside = |line: usize, sample: usize| {
@@ -137,7 +141,7 @@ pub(super) fn common_translation(motions: &[Motion]) -> Result<[f64; 2]> {
     Ok(common)
 }
 
-/// Adds the translations that were removed from the data before, and takes the mean of all.
+/// Adds the translations that were removed from the data, and subtracts the mean motion.
 pub(super) fn add_translations(motions: &mut [Motion], centres: &[Motion]) -> Result<()> {
     for (motion, centre) in motions.iter_mut().zip(centres) {
         (0..2).for_each(|a| motion.rigid.translation[a] += centre.rigid.translation[a]);
@@ -148,36 +152,40 @@ pub(super) fn add_translations(motions: &mut [Motion], centres: &[Motion]) -> Re
     Ok(())
 }
 
-/// What was found.
-pub(super) struct Found {
+/// Estimated motion of all blades.
+
+pub(super) struct MotionEstimate {
+    /// Motion of each blade, relative to the mean motion.
     pub motions: Vec<Motion>,
-    /// Of each blade's data about the centre with those of all.
+    /// Correlation of each blade's central data with all blades.
     pub correlations: Vec<f64>,
-    /// Of each blade in the image.
+    /// Weight of each blade in the image.
     pub weights: Vec<f64>,
 }
 
-/// The blades' data: channels [samples, channels] at k.
-pub(super) struct Data<'a> {
+/// Data of the blades.
+pub(super) struct BladeData<'a> {
     pub blades: &'a Blades,
+    /// Returns the coordinates of a sample.
     pub k: &'a dyn Fn(usize) -> [f64; 2],
+    /// Samples, [samples, channels].
     pub channels: &'a [Complex<f64>],
     pub dims: [usize; 2],
     pub options: &'a Options,
 }
 
-/// Finds the motion of all blades, about its mean.
-pub(super) fn find(data: &Data<'_>, sought: &PropellerOptions) -> Result<Found> {
+/// Estimates the motion of all blades relative to the mean motion.
+pub(super) fn estimate(data: &BladeData<'_>, options: &PropellerOptions) -> Result<MotionEstimate> {
     let count = data.blades.all.len();
     let mut motions = try_vec(count, Motion::default(), WHAT)?;
     let mut disc = Disc::new(data, data.blades.radius)?;
     let mut fits = try_vec(count, 1.0, WHAT)?;
-    if sought.finds_phase() {
+    if options.finds_phase() {
         disc.phases_of_centres(&mut motions);
     }
     disc.fit(&motions, &fits)?;
-    if sought.finds_motion() {
-        // The blade that agrees best with all of them is least likely to be one that went astray.
+    if options.finds_motion() {
+        // The blade that agrees best with all others is least likely to be an outlier.
         let agreement = disc.agreement()?;
         let best = (0..count).max_by(|&a, &b| agreement[a].total_cmp(&agreement[b])).unwrap_or(0);
         for round in 0..ROUNDS {
@@ -188,11 +196,11 @@ pub(super) fn find(data: &Data<'_>, sought: &PropellerOptions) -> Result<Found> 
                 fits = weights(&disc.agreement()?)?;
             }
             disc.fit(&motions, &fits)?;
-            if sought.rotation {
+            if options.rotation {
                 disc.search_rotations(&mut motions)?;
             }
-            if sought.translation {
-                disc.search_translations(&mut motions, sought)?;
+            if options.translation {
+                disc.search_translations(&mut motions, options)?;
             }
             disc.fit(&motions, &fits)?;
         }
@@ -206,7 +214,7 @@ pub(super) fn find(data: &Data<'_>, sought: &PropellerOptions) -> Result<Found> 
             }
             for _ in 0..REFINEMENTS {
                 disc.fit(&motions, &fits)?;
-                let change = disc.refine(&mut motions, sought)?;
+                let change = disc.refine(&mut motions, options)?;
                 fits = weights(&disc.agreement()?)?;
                 if change[0].to_degrees() < SETTLED.0 && change[1] < SETTLED.1 {
                     break;
@@ -217,12 +225,12 @@ pub(super) fn find(data: &Data<'_>, sought: &PropellerOptions) -> Result<Found> 
         disc.fit(&motions, &fits)?;
     }
     let correlations = disc.agreement()?;
-    let weights = if sought.weighting { weights(&correlations)? } else { try_vec(count, 1.0, WHAT)? };
+    let weights = if options.weighting { weights(&correlations)? } else { try_vec(count, 1.0, WHAT)? };
     log::debug!(
         "motion of {count} blades, correlations from {:.4}",
         correlations.iter().fold(1.0, |a: f64, &b| a.min(b))
     );
-    Ok(Found { motions, correlations, weights })
+    Ok(MotionEstimate { motions, correlations, weights })
 }
 
 /// Returns whether enough blades meet at the edge of a disc of this radius, which may be larger than the one that every
@@ -237,8 +245,8 @@ pub(super) fn disc_image_dims(dims: [usize; 2], radius: f64) -> [usize; 2] {
     dims.map(|n| 2 * (FINER * radius * (MARGIN * n as f64)).ceil() as usize)
 }
 
-/// The weights of blades with these correlations: by how much of a blade's energy the others do not account for, more
-/// than is usual in this scan (that is its noise).
+/// Returns the weights of blades from their correlations. A blade loses weight if the others do not explain a larger
+/// share of its energy than is usual in this scan; the usual share is noise.
 fn weights(correlations: &[f64]) -> Result<Vec<f64>> {
     let part = |c: &f64| (1.0 - c * c).clamp(0.0, 1.0);
     let mut parts = try_collect(correlations.len(), WHAT, correlations.iter().map(part))?;
@@ -248,22 +256,22 @@ fn weights(correlations: &[f64]) -> Result<Vec<f64>> {
     try_collect(correlations.len(), WHAT, correlations.iter().map(weight))
 }
 
-/// The samples of all blades in a disc about k = 0, and the small image that they are fitted by.
+/// Samples of all blades in a disc about k = 0, and the small image that is fitted to them.
 struct Disc<'a> {
-    data: &'a Data<'a>,
+    data: &'a BladeData<'a>,
     radius: f64,
     k: Vec<[f64; 2]>,
-    /// Where each blade's samples begin among these, and the end.
+    /// Index of each blade's first sample, and the total number of samples.
     starts: Vec<usize>,
     channels: usize,
-    /// [samples, channels], as measured.
+    /// Measured samples, [samples, channels].
     measured: Vec<Complex<f64>>,
-    /// The same without the motion assumed.
+    /// Samples without the assumed motion.
     corrected: Vec<Complex<f64>>,
-    /// What the image would have there.
+    /// Samples that the image would have.
     model: Vec<Complex<f64>>,
     dims: [usize; 2],
-    /// Voxels of the image in one of the small image.
+    /// Size of a voxel of the small image, in voxels of the image.
     zoom: [f64; 2],
     image: Vec<Complex<f64>>,
     q: [Vec<f64>; 2],
@@ -272,8 +280,9 @@ struct Disc<'a> {
 }
 
 impl<'a> Disc<'a> {
-    fn new(data: &'a Data<'a>, radius: f64) -> Result<Self> {
-        let (count, of_blade) = (data.blades.all.len(), data.blades.samples());
+    /// Selects the samples within `radius` and allocates the small image.
+    fn new(data: &'a BladeData<'a>, radius: f64) -> Result<Self> {
+        let (count, samples_per_blade) = (data.blades.all.len(), data.blades.samples());
         let inside = |m: &usize| {
             let [x, y] = (data.k)(*m);
             x * x + y * y <= radius * radius
@@ -281,10 +290,10 @@ impl<'a> Disc<'a> {
         let mut starts = try_reserve(count + 1, WHAT)?;
         starts.push(0);
         for b in 0..count {
-            starts.push(starts[b] + (b * of_blade..(b + 1) * of_blade).filter(inside).count());
+            starts.push(starts[b] + (b * samples_per_blade..(b + 1) * samples_per_blade).filter(inside).count());
         }
         let samples = starts[count];
-        let all = count * of_blade;
+        let all = count * samples_per_blade;
         let k = try_collect(samples, WHAT, (0..all).filter(inside).map(|m| (data.k)(m)))?;
         let channels = data.channels.len() / all;
         let mut measured = try_reserve(samples * channels, WHAT)?;
@@ -312,24 +321,25 @@ impl<'a> Disc<'a> {
         })
     }
 
+    /// Returns the samples of a blade.
     fn blade(&self, b: usize) -> std::ops::Range<usize> {
         self.starts[b]..self.starts[b + 1]
     }
 
-    /// Where a blade's samples are in an array of all channels.
+    /// Returns the samples of a blade in an array of all channels.
     fn blade_in(&self, b: usize, channel: usize) -> std::ops::Range<usize> {
         let (blade, samples) = (self.blade(b), self.k.len());
         channel * samples + blade.start..channel * samples + blade.end
     }
 
-    /// Takes the samples to be where they were, seen from the object.
-    fn place(&mut self, motions: &[Motion], of_blades: &[f64]) -> Result<()> {
+    /// Moves the samples to their positions relative to the object at rest, and corrects their phase.
+    fn set_motions(&mut self, motions: &[Motion], blade_weights: &[f64]) -> Result<()> {
         let samples = self.k.len();
         for (b, motion) in motions.iter().enumerate() {
             for m in self.blade(b) {
-                let place = motion.rigid.back(self.k[m]);
-                (0..2).for_each(|a| self.q[a][m] = place[a] * self.zoom[a]);
-                self.weights[m] = of_blades[b];
+                let position = motion.rigid.back(self.k[m]);
+                (0..2).for_each(|a| self.q[a][m] = position[a] * self.zoom[a]);
+                self.weights[m] = blade_weights[b];
                 let factor = motion.factor(self.k[m]);
                 (0..self.channels).for_each(|c| {
                     let i = c * samples + m;
@@ -341,14 +351,14 @@ impl<'a> Disc<'a> {
         let geometry = Geometry::new(&self.dims, &k).weights(&self.weights).coils(self.channels);
         match &self.plan {
             Some(plan) => plan.set_trajectory(&geometry)?,
-            None => self.plan = Some(Plan::of_step(&geometry, &small(self.data.options))?),
+            None => self.plan = Some(Plan::of_step(&geometry, &small_plan_options(self.data.options))?),
         }
         Ok(())
     }
 
-    /// Fits the image to the blades' data, by their weights, and computes what it would have there.
-    fn fit(&mut self, motions: &[Motion], of_blades: &[f64]) -> Result<()> {
-        self.place(motions, of_blades)?;
+    /// Fits the image to the blades' data, according to the blades' weights, and predicts its samples.
+    fn fit(&mut self, motions: &[Motion], blade_weights: &[f64]) -> Result<()> {
+        self.set_motions(motions, blade_weights)?;
         let initial = try_collect(self.image.len(), WHAT, self.image.iter().copied())?;
         let options = CgOptions {
             iterations: FITTING,
@@ -361,14 +371,14 @@ impl<'a> Disc<'a> {
         self.predict()
     }
 
-    /// Computes what the image has where the samples are.
+    /// Computes the samples of the image.
     fn predict(&mut self) -> Result<()> {
         plan_of(&self.plan).forward(&self.image[..], &mut self.model[..])
     }
 
-    /// The correlation of each blade's data with the image's.
+    /// Returns the correlation of each blade's data with the samples of the image.
     fn agreement(&self) -> Result<Vec<f64>> {
-        let of = |b: usize| {
+        let correlation = |b: usize| {
             let mut sums = (Complex::<f64>::default(), 0.0, 0.0);
             for range in (0..self.channels).map(|c| self.blade_in(b, c)) {
                 for (d, m) in self.corrected[range.clone()].iter().zip(&self.model[range]) {
@@ -376,17 +386,18 @@ impl<'a> Disc<'a> {
                 }
             }
             let energy = (sums.1 * sums.2).sqrt();
-            // Also for the sums of numbers that overflow or are not there.
+            // False also if the sums overflow or are NaN.
             if energy > 0.0 {
                 (sums.0.norm() / energy).min(1.0)
             } else {
                 0.0
             }
         };
-        try_collect(self.starts.len() - 1, WHAT, (0..self.starts.len() - 1).map(of))
+        try_collect(self.starts.len() - 1, WHAT, (0..self.starts.len() - 1).map(correlation))
     }
 
-    /// Gives each blade the phase of its samples next to k = 0, which no motion changes, from that of the first blade.
+    /// Sets the phase of each blade to that of its samples next to k = 0, which no motion changes, relative to the
+    /// first blade.
     fn phases_of_centres(&self, motions: &mut [Motion]) {
         let samples = self.k.len();
         let near = self.data.blades.all.iter().map(|b| 2.0 * b.steps()[0]).fold(0.0, f64::max);
@@ -400,7 +411,7 @@ impl<'a> Disc<'a> {
         }
     }
 
-    /// Gives each blade the rotation at which its magnitudes are most like those of the image.
+    /// Sets the rotation of each blade to the one with the most similar magnitudes of blade and image.
     fn search_rotations(&mut self, motions: &mut [Motion]) -> Result<()> {
         let count = motions.len();
         let finest = 1.0 / (self.radius * self.data.dims.into_iter().fold(1, usize::max) as f64);
@@ -411,11 +422,11 @@ impl<'a> Disc<'a> {
         let mut turned = try_vec(count, Motion::default(), WHAT)?;
         let equal = try_vec(count, 1.0, WHAT)?;
         for i in 0..=2 * tries {
-            // From 0 outwards, that of equals the smaller rotation wins.
+            // The search begins at 0, so that the smaller of equally good rotations is selected.
             let size = i.div_ceil(2) as f64 / tries as f64 * WIDEST;
             let angle = if i % 2 == 0 { size } else { -size };
             turned.fill(Motion::of_angle(angle));
-            self.place(&turned, &equal)?;
+            self.set_motions(&turned, &equal)?;
             self.predict()?;
             for (b, best) in best.iter_mut().enumerate() {
                 let score = rings.score(self, b, &mut sums);
@@ -428,14 +439,14 @@ impl<'a> Disc<'a> {
         Ok(())
     }
 
-    /// Gives each blade the translation at which its data correlate best with the image's.
-    fn search_translations(&mut self, motions: &mut [Motion], sought: &PropellerOptions) -> Result<()> {
+    /// Sets the translation of each blade to the one with the largest correlation of data and image.
+    fn search_translations(&mut self, motions: &mut [Motion], options: &PropellerOptions) -> Result<()> {
         let samples = self.k.len();
         let turned = try_collect(motions.len(), WHAT, motions.iter().map(|m| Motion::of_angle(m.rigid.angle)))?;
         let equal = try_vec(motions.len(), 1.0, WHAT)?;
-        self.place(&turned, &equal)?;
+        self.set_motions(&turned, &equal)?;
         self.predict()?;
-        // The products reach twice as far as the disc.
+        // The products extend twice as far as the disc.
         let dims = self.dims.map(|n| 2 * n);
         let zoom = self.zoom.map(|zoom| 0.5 * zoom);
         let mut peaks = try_vec(dims[0] * dims[1], Complex::default(), WHAT)?;
@@ -447,13 +458,13 @@ impl<'a> Disc<'a> {
             let products = try_collect(blade.len(), WHAT, blade.clone().map(product))?;
             let axis = |a: usize| try_collect(blade.len(), WHAT, self.k[blade.clone()].iter().map(|k| k[a] * zoom[a]));
             let k = [axis(0)?, axis(1)?];
-            let plan = Plan::of_step(&Geometry::new(&dims, &[&k[0], &k[1]]), &small(self.data.options))?;
+            let plan = Plan::of_step(&Geometry::new(&dims, &[&k[0], &k[1]]), &small_plan_options(self.data.options))?;
             plan.adjoint(&products[..], &mut peaks[..])?;
             let mut best = (Complex::default(), [0.0; 2]);
             for (i, peak) in peaks.iter().enumerate() {
                 let place = [i % dims[0], i / dims[0]];
                 let shift = [0, 1].map(|a| (place[a] as f64 - (dims[a] / 2) as f64) * zoom[a]);
-                // Within the image that the data can tell apart.
+                // Shifts that the data can distinguish.
                 if shift.iter().zip(self.data.dims).all(|(s, n)| s.abs() <= 0.5 * n as f64)
                     && peak.norm_sqr() > best.0.norm_sqr()
                 {
@@ -461,21 +472,22 @@ impl<'a> Disc<'a> {
                 }
             }
             motion.rigid.translation = best.1;
-            if sought.finds_phase() {
+            if options.finds_phase() {
                 motion.phase = best.0.arg();
             }
         }
         Ok(())
     }
 
-    /// One step of Gauss and Newton for each blade against the image, then the mean motion taken from all. Returns the
+    /// Performs a Gauss-Newton step for each blade against the image, then subtracts the mean motion. Returns the
     /// largest change of an angle and of a shift.
-    fn refine(&mut self, motions: &mut [Motion], sought: &PropellerOptions) -> Result<[f64; 2]> {
-        // d model / d angle by the derivatives of the image's transform: those of x and y times the image.
+    fn refine(&mut self, motions: &mut [Motion], options: &PropellerOptions) -> Result<[f64; 2]> {
+        // The derivatives of the model by the angle follow from those of the image's transform: the transforms of x and
+        // y times the image.
         let slope = |axis: usize| -> Result<Vec<Complex<f64>>> {
             let n = self.dims;
-            let place = |i: usize| if axis == 0 { i % n[0] } else { i / n[0] % n[1] };
-            let factor = |i: usize| -TAU * (place(i) as f64 - (n[axis] / 2) as f64) * self.zoom[axis];
+            let voxel = |i: usize| if axis == 0 { i % n[0] } else { i / n[0] % n[1] };
+            let factor = |i: usize| -TAU * (voxel(i) as f64 - (n[axis] / 2) as f64) * self.zoom[axis];
             let times = |(i, x): (usize, &Complex<f64>)| x * Complex::new(0.0, factor(i));
             let image = try_collect(self.image.len(), WHAT, self.image.iter().enumerate().map(times))?;
             let mut slope = try_vec(self.model.len(), Complex::default(), WHAT)?;
@@ -483,7 +495,7 @@ impl<'a> Disc<'a> {
             Ok(slope)
         };
         let slopes = [slope(0)?, slope(1)?];
-        let before = try_collect(motions.len(), WHAT, motions.iter().copied())?;
+        let previous = try_collect(motions.len(), WHAT, motions.iter().copied())?;
         let fov = self.data.dims.into_iter().fold(0, usize::max) as f64;
         let furthest = 0.25 / self.radius;
         for (b, motion) in motions.iter_mut().enumerate() {
@@ -505,12 +517,12 @@ impl<'a> Disc<'a> {
                     }
                 }
             }
-            // What is known beforehand, against the noise.
+            // Expected motion, relative to the noise.
             let noise = energy / (self.blade(b).len() * self.channels).max(1) as f64;
             let RigidMotion { angle, translation: [x, y] } = motion.rigid;
             let own = [angle, x, y, motion.phase];
             let expected = [EXPECTED.0, EXPECTED.1 * fov, EXPECTED.1 * fov, f64::INFINITY];
-            let unknown = [sought.rotation, sought.translation, sought.translation, sought.finds_phase()];
+            let unknown = [options.rotation, options.translation, options.translation, options.finds_phase()];
             for i in 0..4 {
                 let stiff = noise / (expected[i] * expected[i]);
                 matrix[i][i] += stiff;
@@ -525,24 +537,24 @@ impl<'a> Disc<'a> {
             (0..2).for_each(|a| motion.rigid.translation[a] += step[1 + a].clamp(-furthest, furthest));
             motion.phase += step[3].clamp(-1.0, 1.0);
         }
-        centre(motions)?;
+        subtract_mean(motions)?;
         let mut change = [0.0_f64; 2];
-        for (before, motion) in before.iter().zip(motions.iter()) {
-            let (before, now) = (before.rigid, motion.rigid);
-            let shift = |a: usize| now.translation[a] - before.translation[a];
-            change = [change[0].max((now.angle - before.angle).abs()), change[1].max(shift(0).hypot(shift(1)))];
+        for (previous, motion) in previous.iter().zip(motions.iter()) {
+            let (previous, new) = (previous.rigid, motion.rigid);
+            let shift = |a: usize| new.translation[a] - previous.translation[a];
+            change = [change[0].max((new.angle - previous.angle).abs()), change[1].max(shift(0).hypot(shift(1)))];
         }
         Ok(change)
     }
 }
 
-/// The plan of a disc, which is there once its samples have been placed.
+/// Returns the plan of a disc, which [`Disc::set_motions`] has created.
 fn plan_of(plan: &Option<Plan<f64>>) -> &Plan<f64> {
-    plan.as_ref().expect("samples have been placed")
+    plan.as_ref().expect("set_motions has been called")
 }
 
-/// Options of the small plans.
-pub(super) fn small(options: &Options) -> Options {
+/// Returns the options of the small plans.
+pub(super) fn small_plan_options(options: &Options) -> Options {
     Options {
         device: Device::Cpu,
         tolerance: TOLERANCE,
@@ -553,8 +565,8 @@ pub(super) fn small(options: &Options) -> Options {
     }
 }
 
-/// Takes the mean motion and phase from all blades, as those of the object cannot be told from it.
-fn centre(motions: &mut [Motion]) -> Result<()> {
+/// Subtracts the mean motion and phase from all blades, as these cannot be distinguished from those of the object.
+fn subtract_mean(motions: &mut [Motion]) -> Result<()> {
     let mut rigid = try_collect(motions.len(), WHAT, motions.iter().map(|m| m.rigid))?;
     RigidMotion::centre(&mut rigid);
     let phase: Complex<f64> = motions.iter().map(|m| Complex::from_polar(1.0, m.phase)).sum();
@@ -565,28 +577,32 @@ fn centre(motions: &mut [Motion]) -> Result<()> {
     Ok(())
 }
 
-/// Rings about k = 0, in which magnitudes are compared without their mean: it falls steeply, and says nothing.
+/// Rings about k = 0, in which magnitudes are compared without their mean: the mean decreases steeply and contains no
+/// information.
 struct Rings {
-    of: Vec<usize>,
+    /// Ring of each sample.
+    ring: Vec<usize>,
+    /// Number of rings.
     count: usize,
 }
 
 impl Rings {
+    /// Assigns the samples of a disc to rings.
     fn new(disc: &Disc<'_>) -> Result<Rings> {
         let fov = disc.data.dims.into_iter().fold(1, usize::max) as f64;
         let count = ((disc.radius * fov).round() as usize).max(2);
         let ring = |k: &[f64; 2]| ((k[0].hypot(k[1]) / disc.radius * count as f64) as usize).min(count - 1);
-        Ok(Rings { of: try_collect(disc.k.len(), WHAT, disc.k.iter().map(ring))?, count })
+        Ok(Rings { ring: try_collect(disc.k.len(), WHAT, disc.k.iter().map(ring))?, count })
     }
 
-    /// How alike the magnitudes of a blade and of the model are: the mean of their correlations in all rings, each by
-    /// its number of samples. `sums` is room for those of each ring.
+    /// Returns the similarity of the magnitudes of a blade and of the model: the mean of their correlations in all
+    /// rings, weighted by the number of samples. `sums` is a buffer with one element per ring.
     fn score(&self, disc: &Disc<'_>, b: usize, sums: &mut [[f64; 6]]) -> f64 {
         sums.fill([0.0; 6]);
         for c in 0..disc.channels {
             for (i, m) in disc.blade_in(b, c).zip(disc.blade(b)) {
                 let [x, y] = [disc.measured[i], disc.model[i]].map(|z| z.norm_sqr().sqrt());
-                let ring = &mut sums[self.of[m]];
+                let ring = &mut sums[self.ring[m]];
                 ring.iter_mut().zip([1.0, x, y, x * x, y * y, x * y]).for_each(|(sum, value)| *sum += value);
             }
         }

@@ -1,39 +1,40 @@
-//! What is corrected of PROPELLER blades.
+//! Options of the motion correction.
 
-/// What is done about the phase of blades.
+/// Treatment of the phase of blades.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BladePhase {
-    /// The phase of a smooth image of each blade, coil by coil, is taken from the blade (Pipe 1999). The smooth phase
-    /// of the object, and of the coils, goes with it.
+    /// Removes the phase of a smooth image of each blade, coil by coil (Pipe 1999). This also removes the smooth phase
+    /// of the object and of the coils.
     #[default]
     Smooth,
-    /// One phase for each blade, the same in all coils.
+    /// Removes one phase per blade, the same in all coils.
     Constant,
-    /// Blades are as they were measured.
+    /// Leaves the phase unchanged.
     None,
 }
 
-/// What is found and corrected.
+/// Options of the motion correction of PROPELLER blades.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PropellerOptions {
-    /// Lines of a blade; 0: as many as are parallel and evenly spaced.
+    /// Number of lines per blade; 0: the number of parallel, evenly spaced lines.
     pub lines: usize,
-    /// The phase of blades.
+    /// Treatment of the phase of blades.
     pub phase: BladePhase,
-    /// Whether rotations are found and corrected.
+    /// Whether rotations are estimated and corrected.
     pub rotation: bool,
-    /// Whether translations are.
+    /// Whether translations are estimated and corrected.
     pub translation: bool,
-    /// Whether blades that disagree with the others, as after motion through the plane, count less in the image.
+    /// Whether blades that disagree with the others, such as after motion through the plane, get less weight in the
+    /// image.
     pub weighting: bool,
 }
 
 impl PropellerOptions {
-    /// The defaults, also those of C and the program.
+    /// The defaults, which are also those of C and the program.
     pub const DEFAULT: Self =
         PropellerOptions { lines: 0, phase: BladePhase::Smooth, rotation: true, translation: true, weighting: true };
 
-    /// Whether a phase is found along with the motion.
+    /// Returns whether a phase is estimated together with the motion.
     pub(super) fn finds_phase(&self) -> bool {
         self.phase == BladePhase::Constant
     }

@@ -1,8 +1,8 @@
-//! The phase of each blade, removed as Pipe 1999 does: the image of the blade's centre under a pyramid has next to no
-//! detail, and its phase is taken from the image of the whole blade.
+//! Removal of the phase of each blade (Pipe 1999). The image of the blade's centre, weighted by a pyramid, has almost
+//! no detail; its phase is subtracted from the image of the whole blade.
 //!
-//! The object's phase must be smooth, as is that of spin echoes, coils and motion during diffusion weighting. It goes
-//! with that of the blade: an image without its own smooth phase is left.
+//! The object's phase must be smooth, as in spin echoes, of coils, and of motion during diffusion weighting. It is
+//! removed with that of the blade: the resulting image lacks its smooth phase.
 
 use super::blades::{Blade, Blades};
 use crate::backend::cpu::fft::any_length::LineFft;
@@ -14,27 +14,28 @@ use crate::base::sizes::product;
 use num_complex::Complex;
 use std::f64::consts::TAU;
 
+/// Name of the arrays in the message when memory runs out.
 const WHAT: &str = "the images of blades";
 
-/// Removes the phase of blades, one after the other.
+/// Phase correction of blades, with its buffers.
 pub(super) struct PhaseCorrection {
     lines: usize,
     readout: usize,
-    /// Pixels across and along the lines: twice the lines, and enough samples, that nothing comes back at the other
-    /// end.
+    /// Number of pixels across and along the lines: twice the lines, and enough samples that nothing wraps around.
     size: [usize; 2],
     across: LineFft,
     along: LineFft,
-    /// The blade's image, and that of its centre under the pyramid: rows are lines.
+    /// Image of the blade; rows are lines.
     image: Vec<Complex<f64>>,
+    /// Image of the blade's centre, weighted by the pyramid.
     smooth: Vec<Complex<f64>>,
     columns: Vec<Complex<f64>>,
-    /// The ramp along the lines that k = 0 at some sample makes.
+    /// Phase ramp along the lines, due to the position of k = 0.
     ramp: Vec<Complex<f64>>,
 }
 
 impl PhaseCorrection {
-    /// For blades of these.
+    /// Prepares the correction of blades.
     pub fn new(level: Level, blades: &Blades) -> Result<Self> {
         let (lines, readout) = (blades.lines, blades.readout);
         let size = Self::image_size(blades);
@@ -60,8 +61,8 @@ impl PhaseCorrection {
         product(&[3, rows, columns, size_of::<Complex<f64>>()])
     }
 
-    /// Takes the phase of its centre's image from a blade, and returns the sum of that image's m |m|, of which the
-    /// angle is the mean phase.
+    /// Removes the phase of its centre's image from a blade. Returns the sum of that image's m |m|, whose angle is the
+    /// mean phase.
     pub fn remove<T: Real>(&mut self, blade: &Blade, radius: f64, data: &mut [Complex<T>]) -> Complex<f64> {
         let ([u, v], steps) = (blade.centre(), blade.steps());
         let side = |centre: f64, step: f64, i: usize| (1.0 - (i as f64 - centre).abs() * step / radius).max(0.0);
@@ -78,11 +79,11 @@ impl PhaseCorrection {
         let (mut image, mut smooth) = (std::mem::take(&mut self.image), std::mem::take(&mut self.smooth));
         self.transform(true, &mut image);
         self.transform(true, &mut smooth);
-        // k = 0 lies at line u and sample v: without it the phase would have a ramp.
+        // k = 0 is at line u and sample v, which causes a phase ramp.
         let [rows, columns] = self.size;
         let ramp = |i: usize, size: usize, centre: f64| {
-            let place = if 2 * i > size { i as f64 - size as f64 } else { i as f64 };
-            Complex::from_polar(1.0, -TAU * centre * place / size as f64)
+            let position = if 2 * i > size { i as f64 - size as f64 } else { i as f64 };
+            Complex::from_polar(1.0, -TAU * centre * position / size as f64)
         };
         self.ramp.iter_mut().enumerate().for_each(|(x, to)| *to = ramp(x, columns, v));
         let mut sum = Complex::default();
@@ -91,7 +92,7 @@ impl PhaseCorrection {
             let row = y * columns..(y + 1) * columns;
             for ((z, m), along) in image[row.clone()].iter_mut().zip(&smooth[row]).zip(&self.ramp) {
                 let m = m * (of_row * along);
-                // Not by hypot, which is slow: numbers whose squares overflow have been refused.
+                // hypot would be slow. Numbers whose squares overflow have been rejected.
                 let size = m.norm_sqr().sqrt();
                 if size > 0.0 {
                     *z *= m.conj() / size;
@@ -110,8 +111,9 @@ impl PhaseCorrection {
         sum
     }
 
-    /// The transform of an array of `size`, without a scale: of its rows, then of its columns, or the other way. Only
-    /// the rows of the blade's lines are not zero before the inverse, and of use after the other.
+    /// Transforms an array of `size`, unscaled: rows, then columns for the inverse, and in the opposite order
+    /// otherwise. Only the rows of the blade's lines are nonzero before the inverse transform, and needed after the
+    /// other.
     fn transform(&mut self, inverse: bool, array: &mut [Complex<f64>]) {
         let [rows, columns] = self.size;
         let mut along = |array: &mut [Complex<f64>]| {

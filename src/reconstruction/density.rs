@@ -112,9 +112,10 @@ struct DensityWindow {
     oversampling: usize,
 }
 
-/// Window of Jackson weights, just wide enough to extend from a line to the next at the Nyquist distance: a wider
-/// window blurs the centre of spokes, and a narrower one does not reach neighbouring lines (examples/densities prints
-/// the errors).
+/// Window of Jackson weights, just wide enough to extend from a line to the next at the Nyquist distance.
+///
+/// A wider window blurs the centre of spokes, and a narrower one does not reach neighbouring lines (examples/densities
+/// prints the errors).
 const JACKSON: DensityWindow = DensityWindow { width: 3, beta: 2.0, oversampling: 3 };
 
 /// Window of Pipe-Menon weights.

@@ -182,7 +182,7 @@ mod tests {
         gridding_scale(&SerialExecutor, &trajectory.axes(), dims, |_| weight).unwrap()
     }
 
-    /// Every sample of a whole Cartesian grid has 1/N of k-space, for any size.
+    /// Checks that every sample of a whole Cartesian grid represents 1/N of k-space, for any size.
     #[test]
     fn a_cartesian_grid_has_the_scale_of_the_inverse_dft() {
         for dims in [&[1usize, 1][..], &[1, 16], &[2, 2], &[3, 3], &[5, 5], &[64, 64, 1], &[7, 2, 300], &[40, 33]] {

@@ -141,7 +141,7 @@ impl Resize {
     /// edges: its Fourier series has the period of the next whole number.
     ///
     /// # Errors
-    /// Those of [`Resize::apply`].
+    /// The errors of [`Resize::apply`].
     pub fn undo<T: Real>(&self, image: &[Complex<T>], out: &mut [Complex<T>]) -> Result<()> {
         check(image, &self.to, out, &self.from)?;
         if !self.any_interpolates() {

@@ -1,5 +1,5 @@
-//! The error of an image against the truth: the figures that papers report, as defined by Stone et al. 2008 (J.
-//! Parallel Distrib. Comput. 68:1307).
+//! Error measures of an image against the truth: those that papers report, as defined by Stone et al. 2008 (J. Parallel
+//! Distrib. Comput. 68:1307).
 //!
 //! ```
 //! use recon::metrics::{compare, Scale};
@@ -15,16 +15,17 @@ use crate::base::error::{bail, Result};
 use crate::base::real::{wide, Real};
 use num_complex::Complex;
 
-/// Whether the image is brought to the scale of the truth before the two are compared.
+/// Scaling of the image before the comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scale {
-    /// Compare as they are.
+    /// No scaling.
     None,
-    /// Multiply the image by the number that makes the squared error least (0 for an image of zeros).
+    /// The image is multiplied by the number that minimises the squared error (0 for an image of zeros).
     Best,
 }
 
-/// The error of an image x, multiplied by `scale`, against the truth t, over the n voxels compared.
+/// Error of an image x, multiplied by `scale`, against the truth t, over the n voxels compared.
+///
 /// RMS is the square root of the mean of squared magnitudes, and e = scale x - t.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Metrics {
@@ -36,16 +37,18 @@ pub struct Metrics {
     pub psnr_db: f64,
     /// Signal to noise ratio, 20 log10(RMS(t) / RMS(e)), in dB; infinite without error.
     pub snr_db: f64,
-    /// The factor of the image: 1 with [`Scale::None`].
+    /// Factor of the image: 1 with [`Scale::None`].
     pub scale: Complex<f64>,
 }
 
-/// Compares complex images of any shape, voxel by voxel; with [`Scale::Best`] the scale is complex. Voxels where
-/// `mask` is false are left out. Computed in f64 for both precisions.
+/// Compares complex images of any shape, voxel by voxel. With [`Scale::Best`] the scale is complex. Voxels for which
+/// `mask` is false are omitted. The computation is in double precision for both precisions.
 ///
-/// Errors: `SizeMismatch` when the lengths of image, truth and mask differ; `InvalidSize` when no voxel is left to
-/// compare; `NotFinite`, with the index, for a NaN or infinity anywhere, masked or not, or when squares overflow;
-/// `InvalidArgument` when the truth is zero everywhere.
+/// # Errors
+/// - `SizeMismatch` if the lengths of image, truth and mask differ.
+/// - `InvalidSize` if there is no voxel to compare.
+/// - `NotFinite`, with the index, for a NaN or infinity in any voxel, masked or not, and for squares that overflow.
+/// - `InvalidArgument` if the truth is zero everywhere.
 pub fn compare<T: Real>(
     image: &[Complex<T>],
     truth: &[Complex<T>],
@@ -55,23 +58,24 @@ pub fn compare<T: Real>(
     measure(image, truth, scale, mask, |z| z)
 }
 
-/// The same as [`compare`] for the magnitudes of both images, with a real scale.
+/// Compares the magnitudes of both images as [`compare`] does, with a real scale.
 pub fn compare_magnitude<T: Real>(
     image: &[Complex<T>],
     truth: &[Complex<T>],
     scale: Scale,
     mask: Option<&[bool]>,
 ) -> Result<Metrics> {
-    // The least squares scale of real, non-negative numbers comes out real.
+    // The least-squares scale of real, non-negative numbers is real.
     measure(image, truth, scale, mask, |z| Complex::new(z.norm(), 0.0))
 }
 
+/// Compares the images after applying `convert` to each voxel.
 fn measure<T: Real>(
     image: &[Complex<T>],
     truth: &[Complex<T>],
     scale: Scale,
     mask: Option<&[bool]>,
-    of: impl Fn(Complex<f64>) -> Complex<f64>,
+    convert: impl Fn(Complex<f64>) -> Complex<f64>,
 ) -> Result<Metrics> {
     if image.len() != truth.len() {
         bail!(SizeMismatch, "the image has {} voxels and the truth {}: give equal sizes", image.len(), truth.len());
@@ -87,8 +91,8 @@ fn measure<T: Real>(
         }
     }
     let pairs = || {
-        let kept = |i: &usize| mask.is_none_or(|mask| mask[*i]);
-        (0..truth.len()).filter(kept).map(|i| (of(wide(image[i])), of(wide(truth[i]))))
+        let is_selected = |i: &usize| mask.is_none_or(|mask| mask[*i]);
+        (0..truth.len()).filter(is_selected).map(|i| (convert(wide(image[i])), convert(wide(truth[i]))))
     };
 
     let (mut count, mut peak, mut truth_energy, mut image_energy) = (0usize, 0.0_f64, 0.0, 0.0);
@@ -101,7 +105,7 @@ fn measure<T: Real>(
         product += x.conj() * t;
     }
     if count == 0 {
-        bail!(InvalidSize, "there are no voxels to compare: give an image, and a mask that keeps some of it");
+        bail!(InvalidSize, "there are no voxels to compare: give an image, and a mask that selects some of its voxels");
     }
     if peak == 0.0 {
         bail!(InvalidArgument, "the truth is zero in all {count} voxels: errors relative to it are undefined");
@@ -118,7 +122,7 @@ fn measure<T: Real>(
 
     let mse = error_energy / count as f64;
     Ok(Metrics {
-        // Roots and logarithms first: quotients of squares may overflow.
+        // Roots and logarithms come first, because quotients of squares may overflow.
         percent_error: 100.0 * (error_energy.sqrt() / truth_energy.sqrt()),
         mse,
         psnr_db: 20.0 * peak.log10() - 10.0 * mse.log10(),
@@ -141,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_match_those_worked_by_hand() {
+    fn measures_match_values_computed_by_hand() {
         // Errors 1, i, 0, -1: energy 3 of 4 voxels. Truth 3, 4i, 0, 12: energy 169.
         let truth = [c(3.0, 0.0), c(0.0, 4.0), c(0.0, 0.0), c(12.0, 0.0)];
         let image = [c(4.0, 0.0), c(0.0, 5.0), c(0.0, 0.0), c(11.0, 0.0)];
@@ -166,7 +170,7 @@ mod tests {
         let image: Vec<_> = truth.iter().map(|t| t / factor).collect();
         let m = compare(&image, &truth, Scale::Best, None).unwrap();
         assert!((m.scale - factor).norm() < 1e-13 && m.percent_error < 1e-12 && m.psnr_db > 280.0);
-        // The magnitudes need the magnitude of the factor only.
+        // Magnitudes need only the magnitude of the factor.
         let m = compare_magnitude(&image, &truth, Scale::Best, None).unwrap();
         assert!((m.scale - factor.norm()).norm() < 1e-13 && m.percent_error < 1e-12);
         assert!(compare(&image, &truth, Scale::None, None).unwrap().percent_error > 50.0);
@@ -203,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_image_is_all_error() {
+    fn a_zero_image_has_an_error_of_100_percent() {
         let truth = [c(1.0, 0.0), c(0.0, 1.0)];
         let m = compare(&[c(0.0, 0.0); 2], &truth, Scale::Best, None).unwrap();
         assert_eq!((m.percent_error, m.scale), (100.0, c(0.0, 0.0)));
     }
 
     #[test]
-    fn what_cannot_be_compared_is_an_error() {
+    fn invalid_comparisons_are_errors() {
         let one = [c(1.0, 0.0); 3];
         let fails = |image: &[Complex<f64>], truth: &[Complex<f64>], mask: Option<&[bool]>| {
             let e = compare(image, truth, Scale::Best, mask).unwrap_err();

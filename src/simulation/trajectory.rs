@@ -1,4 +1,4 @@
-//! k-space trajectories: a container, and generators for the sampling patterns in common use.
+//! k-space trajectories: a container, and generators for common sampling patterns.
 //!
 //! ```
 //! use recon::trajectory::{SpokeOrder, Trajectory};
@@ -8,9 +8,9 @@
 //! # Ok::<(), recon::Error>(())
 //! ```
 //!
-//! Coordinates are in cycles per voxel, in [-0.5, 0.5) on each axis. The generators draw shapes, not gradient
-//! waveforms: they know no limits of amplitude and slew rate, and samples are equally spaced in the parameter that each
-//! generator names.
+//! Coordinates are in cycles per voxel, in [-0.5, 0.5) on each axis. The generators produce shapes, not gradient
+//! waveforms: they have no limits of amplitude and slew rate, and samples are equally spaced in the parameter of each
+//! generator.
 
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::in_range;
@@ -18,22 +18,22 @@ use crate::base::real::Real;
 use crate::base::results::check_results;
 use std::f64::consts::{PI, TAU};
 
-/// The golden ratio conjugate, (sqrt(5) - 1) / 2.
+/// Golden ratio conjugate, (sqrt(5) - 1) / 2.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
-/// The order in which [`Trajectory::radial2d`] and [`Trajectory::stack_of_stars`] turn their spokes.
+/// Order of the spokes of [`Trajectory::radial2d`] and [`Trajectory::stack_of_stars`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SpokeOrder {
-    /// Spoke p at the angle p pi / spokes.
+    /// Spoke p has the angle p pi / spokes.
     Linear,
-    /// Spoke p at p times 111.246117975 degrees, pi times the golden ratio conjugate, modulo a full turn: any run of
-    /// successive spokes covers the circle almost evenly (Winkelmann et al. 2007, IEEE TMI 26:68).
+    /// Spoke p has the angle p times 111.246117975 degrees, pi times the golden ratio conjugate, modulo a full turn.
+    /// Any series of successive spokes covers the circle almost evenly (Winkelmann et al. 2007, IEEE TMI 26:68).
     GoldenAngle,
 }
 
-/// The positions of a scan's samples in k-space: one coordinate an axis and sample, in cycles per voxel in [-0.5, 0.5).
+/// Positions of a scan's samples in k-space: one coordinate per axis and sample, in cycles per voxel in [-0.5, 0.5).
 ///
-/// Samples are ordered shot by shot (a shot is one readout: line, spoke, interleaf), in the order of acquisition.
+/// Samples are ordered by shot, in the order of acquisition. A shot is one readout: a line, spoke or interleaf.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trajectory {
     k: Vec<Vec<f64>>,
@@ -42,11 +42,13 @@ pub struct Trajectory {
 }
 
 impl Trajectory {
-    /// A trajectory from its coordinates, one vector an axis (x, y, z), each with `samples_per_shot` coordinates a
-    /// shot. Coordinates that rounding took past an end of [-0.5, 0.5) are taken for that end.
+    /// Creates a trajectory from its coordinates: one vector per axis (x, y, z), each with `samples_per_shot`
+    /// coordinates per shot. Coordinates that exceed an end of [-0.5, 0.5) only by rounding are set to that end.
     ///
-    /// Errors: `InvalidSize` for no or more than three axes, no samples, or a length that `samples_per_shot` does not
-    /// divide; `SizeMismatch` for axes of different lengths; `NotFinite` and `CoordinateOutOfRange` with the index.
+    /// # Errors
+    /// - `InvalidSize` for no or more than three axes, no samples, or a length that `samples_per_shot` does not divide.
+    /// - `SizeMismatch` for axes of different lengths.
+    /// - `NotFinite` and `CoordinateOutOfRange` with the index.
     pub fn new(mut axes: Vec<Vec<f64>>, samples_per_shot: usize) -> Result<Self> {
         if axes.is_empty() || axes.len() > 3 {
             bail!(InvalidSize, "a trajectory has {} axes: give one to three", axes.len());
@@ -55,7 +57,8 @@ impl Trajectory {
         if samples == 0 || samples_per_shot == 0 || !samples.is_multiple_of(samples_per_shot) {
             bail!(
                 InvalidSize,
-                "{samples} samples do not make whole shots of {samples_per_shot}: give a positive divisor of the count"
+                "{samples} samples are not a whole number of shots of {samples_per_shot} samples: give a positive \
+                 divisor of the number of samples"
             );
         }
         for (axis, k) in axes.iter_mut().enumerate() {
@@ -82,47 +85,53 @@ impl Trajectory {
         Ok(Trajectory { k: axes, samples_per_shot, shots: samples / samples_per_shot })
     }
 
-    /// The number of axes: 1, 2 or 3.
+    /// Returns the number of axes: 1, 2 or 3.
     pub fn ndim(&self) -> usize {
         self.k.len()
     }
 
-    /// The number of samples, all shots together.
+    /// Returns the number of samples of all shots.
     pub fn samples(&self) -> usize {
         self.k[0].len()
     }
 
-    /// The number of shots.
+    /// Returns the number of shots.
     pub fn shots(&self) -> usize {
         self.shots
     }
 
-    /// The number of samples in each shot.
+    /// Returns the number of samples per shot.
     pub fn samples_per_shot(&self) -> usize {
         self.samples_per_shot
     }
 
-    /// The coordinates on axis `i` (0 is x), one a sample, in cycles per voxel. Panics when there is no such axis.
+    /// Returns the coordinates on axis `i` (0 is x), one per sample, in cycles per voxel. Panics if the axis does not
+    /// exist.
     pub fn axis(&self, i: usize) -> &[f64] {
         &self.k[i]
     }
 
-    /// The coordinates on every axis, x first.
+    /// Returns the coordinates on every axis, x first.
     pub fn axes(&self) -> Vec<&[f64]> {
         self.k.iter().map(Vec::as_slice).collect()
     }
 
-    /// The coordinates on axis `i`, rounded to `T` without ever reaching 0.5. Panics when there is no such axis.
+    /// Returns the coordinates on axis `i`, rounded to `T` without reaching 0.5. Panics if the axis does not exist.
     pub fn axis_as<T: Real>(&self, i: usize) -> Vec<T> {
         self.k[i].iter().map(|&k| T::coordinate(k)).collect()
     }
 
-    /// The shots `first`, `first + stride`, `first + 2 stride`, ..., as an undersampled scan.
+    /// Returns the shots `first`, `first + stride`, `first + 2 stride`, ..., as an undersampled scan.
     ///
-    /// Errors: `InvalidArgument` when there is no shot `first`, or for a stride of zero.
+    /// # Errors
+    /// `InvalidArgument` if the shot `first` does not exist, or for a stride of zero.
     pub fn select_shots(&self, first: usize, stride: usize) -> Result<Self> {
         if first >= self.shots {
-            bail!(InvalidArgument, "the first shot is {first}, but there are {}: give a smaller index", self.shots);
+            bail!(
+                InvalidArgument,
+                "the first shot is {first}, but the trajectory has {}: give a smaller index",
+                self.shots
+            );
         }
         if stride == 0 {
             bail!(InvalidArgument, "the stride between shots is 0: give 1 or more");
@@ -135,10 +144,11 @@ impl Trajectory {
         Ok(Trajectory { k, samples_per_shot: self.samples_per_shot, shots })
     }
 
-    /// The time of each sample in seconds from the start of its shot, for off-resonance: sample j of a shot is taken
-    /// at j `readout_seconds` / `samples_per_shot`.
+    /// Returns the time of each sample in seconds from the start of its shot, for off-resonance. Sample j of a shot has
+    /// the time j `readout_seconds` / `samples_per_shot`.
     ///
-    /// Errors: `InvalidArgument` unless the readout is positive and finite; `OutOfHostMemory`.
+    /// # Errors
+    /// `InvalidArgument` unless the readout is positive and finite; `OutOfHostMemory`.
     pub fn times(&self, readout_seconds: f64) -> Result<Vec<f64>> {
         if !(readout_seconds > 0.0 && readout_seconds.is_finite()) {
             bail!(InvalidArgument, "the readout lasts {readout_seconds} s: give a positive, finite time");
@@ -152,10 +162,13 @@ impl Trajectory {
         Ok(times)
     }
 
-    /// A fully sampled Cartesian grid of one to three axes: k = (index - floor(n / 2)) / n on each axis, x fastest,
-    /// one line along x a shot. Its model is the discrete Fourier transform with the origin in the middle.
+    /// Creates a fully sampled Cartesian grid of one to three axes.
     ///
-    /// Errors: `InvalidSize` for no or more than three axes or a zero size; `SizeOverflow`; `OutOfHostMemory`.
+    /// On each axis, k = (index - floor(n / 2)) / n. x is fastest, and a shot is a line along x. The model of this
+    /// trajectory is the discrete Fourier transform with the origin in the middle.
+    ///
+    /// # Errors
+    /// `InvalidSize` for no or more than three axes or a zero size; `SizeOverflow`; `OutOfHostMemory`.
     pub fn cartesian(dims: &[usize]) -> Result<Self> {
         if dims.is_empty() || dims.len() > 3 {
             bail!(InvalidSize, "a Cartesian grid has {} axes: give one to three", dims.len());
@@ -172,20 +185,25 @@ impl Trajectory {
         })
     }
 
-    /// 2D radial spokes through the centre (Lauterbur 1973, Nature 242:190): sample j of spoke p lies at the signed
-    /// radius (j - floor(samples / 2)) / samples in [-0.5, 0.5) along the angle that `order` gives; sample
-    /// floor(samples / 2) of every spoke is the centre. One spoke a shot.
+    /// Creates 2D radial spokes through the centre (Lauterbur 1973, Nature 242:190), one per shot.
     ///
-    /// Errors: `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
+    /// Sample j of spoke p has the signed radius (j - floor(samples / 2)) / samples in [-0.5, 0.5) at the angle that
+    /// `order` defines. Sample floor(samples / 2) of every spoke is the centre.
+    ///
+    /// # Errors
+    /// `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
     pub fn radial2d(spokes: usize, samples: usize, order: SpokeOrder) -> Result<Self> {
         build(2, ("spokes", spokes), ("samples", samples), |p| spoke(p, spokes, samples, order, 0.0))
     }
 
-    /// A stack of stars (Peters et al. 2000, MRM 43:91): the spokes of [`Trajectory::radial2d`] in planes of constant
-    /// kz, the same in each; partition q lies at kz = (q - floor(partitions / 2)) / partitions. Ordered by partition,
-    /// spoke, sample, so that every n-th shot is a stack of fewer spokes; one spoke a shot.
+    /// Creates a stack of stars (Peters et al. 2000, MRM 43:91): the same spokes as [`Trajectory::radial2d`] in planes
+    /// of constant kz, one spoke per shot.
     ///
-    /// Errors: `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
+    /// Partition q has kz = (q - floor(partitions / 2)) / partitions. The order is partition, spoke, sample, so that
+    /// every n-th shot is a stack of fewer spokes.
+    ///
+    /// # Errors
+    /// `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
     pub fn stack_of_stars(spokes: usize, samples: usize, partitions: usize, order: SpokeOrder) -> Result<Self> {
         if spokes == 0 || partitions == 0 {
             bail!(InvalidSize, "there are {partitions} partitions of {spokes} spokes: give at least one of each");
@@ -196,13 +214,18 @@ impl Trajectory {
         })
     }
 
-    /// 3D radial spokes through the centre, the "kooshball": radii as for [`Trajectory::radial2d`], directions spread
-    /// evenly on the half sphere z > 0 by spiral phyllotaxis (Piccini et al. 2011, MRM 66:1049), which winds from the
-    /// pole to the equator with the golden angle 2.39996 rad between spokes. The height is that of the equal-area
-    /// spiral (Swinbank and Purser 2006, QJRMS 132:1769), z = 1 - (p + 1/2) / spokes, so that every spoke stands for
-    /// the same solid angle; the square root in the paper's polar angle holds near the pole only. One spoke a shot.
+    /// Creates 3D radial spokes through the centre, the "kooshball", one spoke per shot.
     ///
-    /// Errors: `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
+    /// Radii are those of [`Trajectory::radial2d`]. Directions are spread evenly on the half sphere z > 0 by spiral
+    /// phyllotaxis (Piccini et al. 2011, MRM 66:1049), from the pole to the equator with the golden angle 2.39996 rad
+    /// between spokes.
+    ///
+    /// The height is that of the equal-area spiral (Swinbank and Purser 2006, QJRMS 132:1769), z = 1 - (p + 1/2) /
+    /// spokes. Every spoke thus represents the same solid angle. The square root in the polar angle of Piccini et al.
+    /// is valid only near the pole.
+    ///
+    /// # Errors
+    /// `InvalidSize` for a zero count; `SizeOverflow`; `OutOfHostMemory`.
     pub fn radial3d(spokes: usize, samples: usize) -> Result<Self> {
         build(3, ("spokes", spokes), ("samples", samples), |p| {
             let z = 1.0 - (p as f64 + 0.5) / spokes as f64;
@@ -215,13 +238,16 @@ impl Trajectory {
         })
     }
 
-    /// 2D spirals from the centre outwards (Ahn, Kim and Cho 1986, IEEE TMI 5:2): sample j lies at the radius
-    /// 0.5 u^`density` and the angle 2 pi (`turns` u + p / `interleaves`), where u = j / samples and p is the
-    /// interleaf. A density of 1 is the Archimedean spiral; above 1 the centre is sampled more densely
-    /// (Spielman, Pauly and Meyer 1995, MRM 34:388). The last sample lies strictly inside 0.5. One interleaf a shot.
+    /// Creates 2D spirals from the centre outwards (Ahn, Kim and Cho 1986, IEEE TMI 5:2), one interleaf per shot.
     ///
-    /// Errors: `InvalidSize` for a zero count; `InvalidArgument` unless turns and density are positive and finite;
-    /// `SizeOverflow`; `OutOfHostMemory`.
+    /// With u = j / samples, sample j of interleaf p has the radius 0.5 u^`density` and the angle 2 pi (`turns` u + p /
+    /// `interleaves`). A density of 1 is the Archimedean spiral. With a density above 1, the centre is sampled more
+    /// densely (Spielman, Pauly and Meyer 1995, MRM 34:388). The last sample is strictly inside 0.5.
+    ///
+    /// # Errors
+    /// - `InvalidSize` for a zero count.
+    /// - `InvalidArgument` unless turns and density are positive and finite.
+    /// - `SizeOverflow`, `OutOfHostMemory`.
     pub fn spiral(interleaves: usize, samples: usize, turns: f64, density: f64) -> Result<Self> {
         positive("number of turns", turns)?;
         positive("density exponent", density)?;
@@ -234,12 +260,16 @@ impl Trajectory {
         })
     }
 
-    /// 2D rosettes (Noll 1997, IEEE TMI 16:372): k = 0.5 sin(2 pi `radial` u) exp(i 2 pi `angular` u), u = j / samples,
-    /// where `radial` and `angular` are the oscillations and the turns made in one shot. Shot p is turned by p golden
-    /// angles (as in [`SpokeOrder::GoldenAngle`]), because turns that divide the circle can map a rosette onto itself.
+    /// Creates 2D rosettes (Noll 1997, IEEE TMI 16:372): k = 0.5 sin(2 pi `radial` u) exp(i 2 pi `angular` u), u = j /
+    /// samples.
     ///
-    /// Errors: `InvalidSize` for a zero count; `InvalidArgument` unless both frequencies are positive and finite;
-    /// `SizeOverflow`; `OutOfHostMemory`.
+    /// `radial` and `angular` are the numbers of oscillations and of turns per shot. Shot p is turned by p golden
+    /// angles (see [`SpokeOrder::GoldenAngle`]), because turns that divide the circle can map a rosette onto itself.
+    ///
+    /// # Errors
+    /// - `InvalidSize` for a zero count.
+    /// - `InvalidArgument` unless both frequencies are positive and finite.
+    /// - `SizeOverflow`, `OutOfHostMemory`.
     pub fn rosette(shots: usize, samples: usize, radial: f64, angular: f64) -> Result<Self> {
         positive("radial frequency", radial)?;
         positive("angular frequency", angular)?;
@@ -252,14 +282,18 @@ impl Trajectory {
         })
     }
 
-    /// PROPELLER blades (Pipe 1999, MRM 42:963): blade p is a strip of `lines` parallel lines at distances 1 / samples,
-    /// turned by p pi / blades about the centre; line l lies at (l - floor(lines / 2)) / samples across the strip, so
-    /// that each blade samples the centre. The strip is shortened to 2 h, h = sqrt(0.25 - (floor(lines / 2) /
-    /// samples)^2), so that its corners stay in the disc of radius 0.5 at every angle; along a line, the distance
-    /// of samples is therefore 2 h / samples. Ordered by blade, line, sample; one line a shot.
+    /// Creates PROPELLER blades (Pipe 1999, MRM 42:963), one line per shot, in the order blade, line, sample.
     ///
-    /// Errors: `InvalidSize` for a zero count; `InvalidArgument` when 2 lines > samples (a blade wider than half of
-    /// k-space); `SizeOverflow`; `OutOfHostMemory`.
+    /// Blade p is a strip of `lines` parallel lines at distances 1 / samples, turned by p pi / blades about the centre.
+    /// Line l is at (l - floor(lines / 2)) / samples across the strip, so that each blade samples the centre.
+    ///
+    /// The strip has the length 2 h, where h = sqrt(0.25 - (floor(lines / 2) / samples)^2), so that its corners stay in
+    /// the disc of radius 0.5 at every angle. The distance of samples along a line is therefore 2 h / samples.
+    ///
+    /// # Errors
+    /// - `InvalidSize` for a zero count.
+    /// - `InvalidArgument` if 2 lines > samples (a blade wider than half of k-space).
+    /// - `SizeOverflow`, `OutOfHostMemory`.
     pub fn propeller(blades: usize, lines: usize, samples: usize) -> Result<Self> {
         if blades == 0 || lines == 0 {
             bail!(InvalidSize, "there are {blades} blades of {lines} lines: give at least one of each");
@@ -285,7 +319,7 @@ impl Trajectory {
     }
 }
 
-/// Calls `shot(p)(j)` for the coordinates of sample j of shot p.
+/// Creates a trajectory by calling `shot(p)(j)` for the coordinates of sample j of shot p.
 fn build<S, J>(ndim: usize, shots: (&str, usize), samples: (&str, usize), shot: S) -> Result<Trajectory>
 where
     S: Fn(usize) -> J,
@@ -306,7 +340,7 @@ where
         let sample = shot(p);
         for j in 0..samples_per_shot {
             for (axis, k_j) in k.iter_mut().zip(sample(j)) {
-                // Rounding of a sine or a product can step over either end by one unit in the last place.
+                // Rounding of a sine or a product can exceed either end by one unit in the last place.
                 axis[p * samples_per_shot + j] = k_j.clamp(-0.5, f64::below_half());
             }
         }
@@ -317,12 +351,12 @@ where
     Ok(Trajectory { k, samples_per_shot, shots })
 }
 
-/// The coordinate of an index on an axis of n: (index - floor(n / 2)) / n.
+/// Returns the coordinate of an index on an axis of n samples: (index - floor(n / 2)) / n.
 fn centred(index: usize, n: usize) -> f64 {
     (index as f64 - (n / 2) as f64) / n as f64
 }
 
-/// The samples of spoke `p` in the plane at `kz`.
+/// Returns a function for the samples of spoke `p` in the plane at `kz`.
 fn spoke(p: usize, spokes: usize, samples: usize, order: SpokeOrder, kz: f64) -> impl Fn(usize) -> [f64; 3] {
     let (sin, cos) = match order {
         SpokeOrder::Linear => PI * (p as f64 / spokes as f64),
@@ -335,16 +369,18 @@ fn spoke(p: usize, spokes: usize, samples: usize, order: SpokeOrder, kz: f64) ->
     }
 }
 
-/// p golden angles, modulo a full turn.
+/// Returns p golden angles, modulo a full turn.
 fn golden_angle(p: usize) -> f64 {
     TAU * (0.5 * GOLDEN * p as f64).fract()
 }
 
+/// Returns a point in the plane from its polar coordinates.
 fn polar(radius: f64, angle: f64) -> [f64; 3] {
     let (sin, cos) = angle.sin_cos();
     [radius * cos, radius * sin, 0.0]
 }
 
+/// Returns an error unless a number is positive and finite.
 fn positive(name: &str, value: f64) -> Result<()> {
     if !(value > 0.0 && value.is_finite()) {
         bail!(InvalidArgument, "the {name} is {value}: give a positive, finite number");
@@ -357,10 +393,12 @@ mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
 
+    /// Returns the kind of an error.
     fn kind(result: Result<Trajectory>) -> ErrorKind {
         result.unwrap_err().kind()
     }
 
+    /// Returns trajectories of all kinds: name, trajectory, axes, shots, samples per shot.
     fn all() -> Vec<(&'static str, Trajectory, usize, usize, usize)> {
         use SpokeOrder::{GoldenAngle, Linear};
         vec![
@@ -391,7 +429,7 @@ mod tests {
                 assert!(t.axis_as::<f32>(axis).iter().all(|k| (-0.5..0.5).contains(k)), "{name} in f32");
                 assert_eq!(t.axis_as::<f64>(axis), t.axis(axis), "{name}");
             }
-            // What a generator makes, the checking constructor accepts.
+            // The checking constructor accepts the results of generators.
             let axes = t.axes().iter().map(|k| k.to_vec()).collect();
             assert_eq!(Trajectory::new(axes, per_shot).unwrap(), t, "{name}");
         }
@@ -406,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn spokes_pass_the_centre_and_turn_as_told() {
+    fn spokes_pass_the_centre_and_have_the_angles_of_their_order() {
         for samples in [8, 9] {
             for order in [SpokeOrder::Linear, SpokeOrder::GoldenAngle] {
                 let t = Trajectory::radial2d(20, samples, order).unwrap();
@@ -462,7 +500,7 @@ mod tests {
                     assert!((moment - isotropic).abs() < 1.0 / spokes as f64, "{spokes}: {a} {b} {moment}");
                 }
             }
-            // No two spokes, as lines, come closer than a fraction of the even spacing.
+            // No two spokes, as lines, are closer than a fraction of the even spacing.
             let mut nearest = f64::INFINITY;
             for (p, d) in directions.iter().enumerate() {
                 assert!((d.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12);
@@ -525,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn selected_shots_are_those_of_the_whole() {
+    fn selected_shots_equal_shots_of_the_whole() {
         let t = Trajectory::radial3d(11, 6).unwrap();
         let part = t.select_shots(1, 4).unwrap();
         assert_eq!((part.shots(), part.samples(), part.ndim()), (3, 18, 3));

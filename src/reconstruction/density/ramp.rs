@@ -177,9 +177,10 @@ struct EvenRadii {
 }
 
 impl EvenRadii {
-    /// Creates the distribution from `counts`, the number of samples in shells of thickness `step` around multiples of
-    /// `step`, and from `nearness`, the sum of 1 - |k| / step over the samples within a step of the centre. Returns
-    /// `None` if the samples are not spread evenly.
+    /// Creates the distribution; returns `None` if the samples are not spread evenly.
+    ///
+    /// `counts` is the number of samples in shells of thickness `step` around multiples of `step`. `nearness` is the
+    /// sum of 1 - |k| / step over the samples within a step of the centre.
     fn of(counts: &[u32], step: f64, nyquist: f64, nearness: f64) -> Option<EvenRadii> {
         let last = counts.iter().rposition(|&n| n > 0)?;
         let total: u64 = counts.iter().map(|&n| n as u64).sum();

@@ -225,9 +225,9 @@ impl<'a, T: Real> EchoFit<'a, T> {
 
     /// Returns the power of an echo that noise alone rarely exceeds in a voxel.
     ///
-    /// The noise level is estimated from the image: from the median of differences of magnitudes over two voxels in x
-    /// and y (Donoho and Johnstone, Biometrika 81:425, 1994), as most of these differ only by noise. The distance is
-    /// two voxels because neighbours in interpolated images have almost the same noise.
+    /// The noise level is estimated from the median of differences of magnitudes over two voxels in x and y (Donoho and
+    /// Johnstone, Biometrika 81:425, 1994), as most of these differ only by noise. The distance is two voxels because
+    /// neighbours in interpolated images have almost the same noise.
     fn noise_power(&self, workers: &dyn Workers, echo: usize) -> Result<f64> {
         let [nx, ny, _] = three_axes(self.echoes.dims);
         let [columns, rows] = [nx, ny].map(|n| n.saturating_sub(2));

@@ -1,5 +1,5 @@
-//! Phase unwrapping along neighbours, the most reliable pairs first (Abdul-Rahman et al., Appl. Opt. 46:6623, 2007), and
-//! connected pieces of the object.
+//! Phase unwrapping along neighbours, the most reliable pairs first (Abdul-Rahman et al., Appl. Opt. 46:6623, 2007),
+//! and connected pieces of the object.
 
 use super::fit::nearest;
 use super::grid::{each_voxel, VoxelGrid};

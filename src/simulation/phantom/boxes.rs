@@ -9,7 +9,7 @@ impl Phantom {
     /// Integrals over a box are exact along x, and sums over eight lines per axis otherwise.
     ///
     /// # Errors
-    /// Those of [`Phantom::image`]; `InvalidArgument` for a phantom that extends beyond the field of view.
+    /// The errors of [`Phantom::image`]; `InvalidArgument` for a phantom that extends beyond the field of view.
     pub(crate) fn boxes(&self, dims: &[usize], subdivision: usize) -> Result<PhantomBoxes> {
         /// Number of lines per box along y, and along z.
         const LINES: usize = 8;

@@ -28,7 +28,7 @@ pub fn add_noise(data: &mut [Complex<f64>], snr: f64, seed: u64) -> Result<f64> 
 /// Returns the standard deviation of the noise that [`add_noise`] adds.
 ///
 /// # Errors
-/// Those of [`add_noise`].
+/// The errors of [`add_noise`].
 pub fn noise_deviation(data: &[Complex<f64>], snr: f64) -> Result<f64> {
     if data.is_empty() {
         bail!(InvalidSize, "there are no samples to add noise to: give at least one");

@@ -9,7 +9,7 @@ use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
 use std::hash::{BuildHasher, RandomState};
 
-/// A generator with a seed that no earlier run has seen, and the seed, for the message of a failure.
+/// Returns a generator with a seed that no earlier run has used, and the seed, for the message of a failure.
 fn fresh() -> (SplitMix64, u64) {
     let seed = RandomState::new().hash_one(0);
     (SplitMix64(seed), seed)
@@ -27,7 +27,7 @@ fn slices(k: &[Vec<f64>]) -> Vec<&[f64]> {
     k.iter().map(Vec::as_slice).collect()
 }
 
-/// A single shape, anywhere in the inner field of view and turned at random.
+/// Returns a single shape at a random position in the inner field of view, turned at random.
 fn random_shape(random: &mut SplitMix64, ndim: usize) -> Phantom {
     let mut shape = Ellipsoid {
         density: uniform(random, 0.5, 2.0),
@@ -41,7 +41,7 @@ fn random_shape(random: &mut SplitMix64, ndim: usize) -> Phantom {
     Phantom::new(ndim, vec![shape]).unwrap()
 }
 
-/// The midpoint rule on a grid `fine` times denser than `dims`, for each column of the integrand.
+/// Returns sums by the midpoint rule on a grid `fine` times denser than `dims`, for each column of the integrand.
 fn midpoint_sum(integrand: &[Complex<f64>], dims: &[usize], fine: usize, k: &[Vec<f64>]) -> Vec<Complex<f64>> {
     let fine_dims: Vec<usize> = dims.iter().map(|n| n * fine).collect();
     let volume = (fine as f64).powi(dims.len() as i32);
