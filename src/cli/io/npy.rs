@@ -51,10 +51,12 @@ fn read(path: &Path) -> Result<Npy> {
     let Ok(text) = std::str::from_utf8(text) else {
         bail!(BadFile, "the header is not UTF-8 text: the file is damaged");
     };
+    // The part of the header that messages contain.
+    let excerpt = || text.trim().chars().take(200).collect::<String>();
     let (Some(descr), Some(order), Some(shape)) =
         (value_of(text, "descr"), value_of(text, "fortran_order"), value_of(text, "shape"))
     else {
-        bail!(BadFile, "the header lacks descr, fortran_order or shape: {:?}", text.trim());
+        bail!(BadFile, "the header lacks descr, fortran_order or shape: {:?}", excerpt());
     };
 
     let descr = descr.trim_start().trim_start_matches(['\'', '"']);
@@ -71,7 +73,7 @@ fn read(path: &Path) -> Result<Npy> {
     let dims: Option<Vec<usize>> =
         sizes.and_then(|s| s.split(',').map(str::trim).filter(|s| !s.is_empty()).map(|s| s.parse().ok()).collect());
     let Some(mut dims) = dims else {
-        bail!(BadFile, "the shape in the header is malformed: {:?}", text.trim());
+        bail!(BadFile, "the shape in the header is malformed: {:?}", excerpt());
     };
     if !fortran {
         dims.reverse();
