@@ -27,8 +27,8 @@ impl<T: Real> Corrected<T> {
     /// Returns an upper estimate of the host bytes that [`Corrected::new`], followed by [`Corrected::grid`], allocates
     /// at its peak. The corrected scan, the density weights and the gridding are included. The caller's arrays are not.
     ///
-    /// `size` are the sizes of the scan and `coordinates` its k-space coordinates, one array per axis: the blades decide
-    /// how large the small images are by which motion is estimated.
+    /// `size` are the sizes of the scan and `coordinates` its k-space coordinates, one array per axis: the blades
+    /// decide how large the small images are by which motion is estimated.
     ///
     /// # Errors
     /// As [`Corrected::new`] for the sizes and the trajectory, and as [`Plan::memory`].
