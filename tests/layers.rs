@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// From the lowest to the highest; folders of src, and plan.rs. What stands in one line may not import from one
-/// another.
+/// The layers from the lowest to the highest, by folders or files of src. Modules of different folders in one layer must
+/// not import from one another.
 const LAYERS: [&[&str]; 8] = [
     &["base"],
     &["backend", "simulation"],

@@ -379,10 +379,10 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
                     let b = part.encoding.b();
                     let mut x = b.zeros::<Complex<T>>(self.voxels * frames, "a part's images")?;
                     for f in 0..frames {
-                        let own =
+                        let samples =
                             f * frame + part.range.start * self.samples..f * frame + part.range.end * self.samples;
                         let image = b.view_mut(&mut x).part(f * self.voxels..(f + 1) * self.voxels);
-                        part.encoding.adjoint(weighting, kspace.part(own), b.sink(image))?;
+                        part.encoding.adjoint(weighting, kspace.part(samples), b.sink(image))?;
                     }
                     Ok(x)
                 })?;

@@ -84,8 +84,8 @@ impl WindowRequest {
         if self.oversampling != 0.0 && !(MIN_OVERSAMPLING..=MAX_OVERSAMPLING).contains(&self.oversampling) {
             bail!(
                 InvalidArgument,
-                "the oversampling is {}: it can be {MIN_OVERSAMPLING} to {MAX_OVERSAMPLING}, and 0 means one that meets the \
-                 tolerance",
+                "the oversampling is {}: it can be {MIN_OVERSAMPLING} to {MAX_OVERSAMPLING}, and 0 means one that \
+                 meets the tolerance",
                 self.oversampling
             );
         }

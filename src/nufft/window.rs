@@ -570,8 +570,8 @@ mod tests {
                 let f = |p: i32| kaiser_bessel_transform(width, beta, part * 0.5 / sigma + p as f64).powi(2);
                 let alias: f64 = (1..20_000).rev().map(|p| f(p) + f(-p)).sum();
                 let error = (alias / (alias + f(0))).sqrt();
-                let found = shape.alias_error(part * 0.5 / sigma);
-                assert!((found / error - 1.0).abs() < 1e-3, "{width} {sigma} {part}: {found:e}, {error:e}");
+                let computed = shape.alias_error(part * 0.5 / sigma);
+                assert!((computed / error - 1.0).abs() < 1e-3, "{width} {sigma} {part}: {computed:e}, {error:e}");
             }
         }
     }
@@ -618,8 +618,8 @@ mod tests {
                     probes.worst_error(&GaussNodes::new(&Shape::kaiser_bessel(width, beta)))
                 };
                 let least = (0..2000).map(error).fold(f64::INFINITY, f64::min);
-                let found = Shape::best(Window::KaiserBessel, width, sigma).worst_error(edge);
-                assert!(found <= 1.01 * least, "{width} {sigma}: {found:e}, a scan {least:e}");
+                let chosen = Shape::best(Window::KaiserBessel, width, sigma).worst_error(edge);
+                assert!(chosen <= 1.01 * least, "{width} {sigma}: {chosen:e}, a scan {least:e}");
             }
         }
     }

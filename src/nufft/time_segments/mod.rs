@@ -254,8 +254,8 @@ fn usable_rates<T: Real>(band: &Band) -> Result<Ends> {
     };
     bail!(
         InvalidArgument,
-        "the decay rate of voxel {voxel} is {rate} 1/s, and sample times reach {max_time} s: {cause} would change by a factor \
-         of exp({product:.0}). Rates are R2* in 1/s (1000 over T2* in ms), times in seconds. Limit the rates where the \
+        "the decay rate of voxel {voxel} is {rate} 1/s, and sample times reach {max_time} s: {cause} would change by \
+         a factor of exp({product:.0}). Rates are R2* in 1/s (1000 over T2* in ms), times in seconds. Limit the rates where the \
          map is noise"
     );
 }
