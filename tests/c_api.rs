@@ -2473,7 +2473,7 @@ fn callers_are_interrupted_one_by_one() {
     let o = options(|o| (o.device, o.method) = (1, 1));
     let o = recon_options { interrupt: Some(one), interrupt_data: (&raw const data).cast_mut().cast(), ..o };
     // SAFETY: structures and arrays are alive. Made in this thread the plan is stopped at once.
-    fails(unsafe { recon_plan_create(&raw const g, &raw const o, &raw mut none) }, RECON_CANCELLED, &["the making"]);
+    fails(unsafe { recon_plan_create(&raw const g, &raw const o, &raw mut none) }, RECON_CANCELLED, &["the creation"]);
     let (g, o) = (Elsewhere(g), Elsewhere(o));
     let plan = std::thread::scope(|scope| {
         let make = || Elsewhere(Handle::new(g.get(), o.get()));
@@ -2668,7 +2668,7 @@ fn numbers_that_wrap_around_are_refused() {
             let mut maps = poisoned::<f32>(VOXELS * COILS);
             // SAFETY: arrays have the lengths documented.
             let status = unsafe { recon_coil_maps(plan.0, s.kspace_at(), calibration, maps.as_mut_ptr().cast()) };
-            fails(status, RECON_INVALID_ARGUMENT, &[&calibration.to_string(), "at most 48"]);
+            fails(status, RECON_INVALID_ARGUMENT, &[&calibration.to_string(), "maximum is 48"]);
             untouched(&maps);
         }
         let mut maps = poisoned::<f32>(VOXELS * COILS);
