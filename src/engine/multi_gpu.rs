@@ -14,7 +14,7 @@ use super::encoding::normal::mean_energy;
 use super::encoding::Encoding;
 use super::interface::{Change, Engine, PlanInfo};
 use super::one_backend::normal_of_images;
-use super::partition::{partition, split_evenly, Division, LayerPhases};
+use super::partition::{partition, split_evenly, LayerPhases, ScanDivision};
 use super::transform_params::TransformParams;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
@@ -49,7 +49,7 @@ type ExchangeBuffers<T, B> = [<B as Backend<T>>::Array<Complex<T>>; 3];
 
 /// An engine that divides a scan among several backends.
 pub(crate) struct MultiGpuEngine<T: Real, B: Backend<T>> {
-    division: Division,
+    division: ScanDivision,
     parts: Vec<ScanPart<T, B>>,
     /// The whole scan on the first backend, for operations that use Q; `None` if the scan is divided by coils.
     whole_scan: Option<Encoding<T, B>>,
@@ -72,7 +72,7 @@ impl<T: Real, B: Backend<T>> MultiGpuEngine<T, B> {
         create: impl Fn(Arc<B>, &Geometry<'_, T>) -> Result<Encoding<T, B>> + Sync,
         exact: bool,
     ) -> Result<Option<Self>> {
-        let division = if exact { Division::Voxels } else { Division::Coils };
+        let division = if exact { ScanDivision::Voxels } else { ScanDivision::Coils };
         let voxels = geometry.voxel_count();
         let (parts, count, layer) = partition(backends.len(), &ScanSize::lengths(geometry), options, exact);
         if parts < 2 {
@@ -237,7 +237,7 @@ impl<T: Real, B: Backend<T>> MultiGpuEngine<T, B> {
 
     /// Computes y = E^H W E x for one image in the memory of the first backend.
     fn apply_normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
-        if self.division == Division::Voxels || !self.combines_coils {
+        if self.division == ScanDivision::Voxels || !self.combines_coils {
             // Without coil maps, E^H W E of one image involves no other coil, so it is not divided.
             return self.undivided().apply_normal(x, y);
         }
@@ -327,7 +327,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
         interrupt::check("a forward transform")?;
         let frame = self.samples * self.coils;
         let frames = kspace.len() / frame;
-        if self.division == Division::Coils {
+        if self.division == ScanDivision::Coils {
             let (each, all) =
                 if self.combines_coils { (0, self.voxels) } else { (self.voxels, self.voxels * self.coils) };
             let jobs = self.split_jobs(image, (each, all), kspace, (self.samples, frame), frames);
@@ -361,7 +361,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
         let frame = self.samples * self.coils;
         let frames = kspace.len() / frame;
         match self.division {
-            Division::Coils if !self.combines_coils => {
+            ScanDivision::Coils if !self.combines_coils => {
                 let jobs = self.split_jobs(
                     kspace,
                     (self.samples, frame),
@@ -374,7 +374,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
                 })?;
                 Ok(())
             }
-            Division::Coils => {
+            ScanDivision::Coils => {
                 let partial = self.run_on_parts(vec![(); self.parts.len()], |part, ()| {
                     let b = part.encoding.b();
                     let mut x = b.zeros::<Complex<T>>(self.voxels * frames, "a part's images")?;
@@ -388,7 +388,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
                 })?;
                 self.copy_to_caller(&self.sum_on_first(partial)?, image)
             }
-            Division::Voxels => {
+            ScanDivision::Voxels => {
                 let images = frames * self.images();
                 let each = kspace.len() / images;
                 let jobs = self.split_jobs(kspace, (0, each), image, (1, self.voxels), images);

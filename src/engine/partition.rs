@@ -18,13 +18,13 @@ pub(super) type LayerPhases<T, B> = Arc<[<B as Backend<T>>::Array<Complex<T>>; 2
 
 /// The quantity by which a scan is divided.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Division {
+pub(super) enum ScanDivision {
     Coils,
     /// Voxels of a list, or layers along the last axis of a grid.
     Voxels,
 }
 
-impl Division {
+impl ScanDivision {
     /// Returns the coil maps of one part. `range` contains its coils or voxels.
     pub fn part_maps<'m, T: Real>(
         self,
@@ -32,7 +32,7 @@ impl Division {
         voxels: usize,
         range: &Range<usize>,
     ) -> Result<Cow<'m, [Complex<T>]>> {
-        if self == Division::Coils {
+        if self == ScanDivision::Coils {
             return Ok(Cow::Borrowed(&maps[range.start * voxels..range.end * voxels]));
         }
         let coils = maps.len() / voxels;
@@ -49,7 +49,7 @@ impl Division {
         maps: Option<&'a [Complex<T>]>,
     ) -> Geometry<'a, T> {
         let mut part = Geometry { coil_maps: maps, ..geometry.clone() };
-        if self == Division::Coils {
+        if self == ScanDivision::Coils {
             part.coils = range.len();
             return part;
         }
@@ -70,7 +70,7 @@ impl Division {
         geometry: &Geometry<'_, T>,
         range: &Range<usize>,
     ) -> Result<Option<LayerPhases<T, B>>> {
-        if self == Division::Coils || geometry.voxels.is_some() {
+        if self == ScanDivision::Coils || geometry.voxels.is_some() {
             return Ok(None);
         }
         let last = geometry.dims.len() - 1;
