@@ -88,17 +88,17 @@ fn main() {
 
 /// Returns the head of the table's file.
 pub fn header() -> String {
-    "//! The minimax windows. Written by examples/windows.rs, which describes the numbers: run
+    "//! Minimax windows. Written by examples/windows.rs, which describes the numbers. To write this file again, run
 //! `cargo run --release --example windows`.
 
 /// Windows of one width and degree.
 pub(super) struct Family {
     pub width: usize,
     pub degree: usize,
-    /// Windows of which the others are combinations: for each, the powers of t = 2 f - 1, lowest first, in half of the
-    /// taps.
+    /// Windows whose linear combinations are the windows of the rows. Each has coefficients of the powers of t = 2 f - 1,
+    /// lowest first, for half of the taps.
     pub modes: &'static [f64],
-    /// For each oversampling, in increasing order: the oversampling, the maximum error, the amplification of rounding
+    /// Rows in ascending order of oversampling. Each has the oversampling, the worst error, the amplification of rounding
     /// errors, and the coefficient of each mode.
     pub rows: &'static [f64],
 }

@@ -4,7 +4,7 @@
 //! use recon::trajectory::SpokeOrder;
 //! use recon::{Complex, Geometry, Options, Plan, Trajectory};
 //!
-//! // 100 golden-angle spokes of 128 samples, and what a coil measured there.
+//! // 100 golden-angle spokes of 128 samples, and the data of one coil.
 //! let trajectory = Trajectory::radial2d(100, 128, SpokeOrder::GoldenAngle)?;
 //! let (kx, ky) = (trajectory.axis_as::<f32>(0), trajectory.axis_as::<f32>(1));
 //! let kspace = vec![Complex::new(1.0, 0.0); kx.len()];
@@ -12,36 +12,37 @@
 //! let plan = Plan::new(&Geometry::new(&[64, 64], &[&kx, &ky]), &Options::default())?;
 //! let mut image = vec![Complex::default(); 64 * 64];
 //! plan.grid(&kspace, &mut image)?;
-//! // Samples that are all one are those of a point in the middle.
+//! // Samples that are all 1 belong to a point in the centre.
 //! assert!(image[32 * 64 + 32].norm() > 0.5);
 //! # Ok::<(), recon::Error>(())
 //! ```
 //!
-//! A [`Plan`] holds what depends on the trajectory and offers the operations: [`Plan::forward`] and [`Plan::adjoint`]
+//! A [`Plan`] holds all data that depends on the trajectory. Its operations are [`Plan::forward`] and [`Plan::adjoint`]
 //! (E and E^H), [`Plan::normal`] (E^H W E), [`Plan::grid`], [`Plan::fbp`], [`Plan::cg`], [`Plan::q`],
 //! [`Plan::density`], [`Plan::coil_maps`].
 //!
-//! A plan takes another trajectory for less than a new plan costs, also while other threads use it:
+//! A change of a plan's trajectory costs less than a new plan, and is possible while other threads use the plan:
 //! [`Plan::set_trajectory`], [`Plan::set_weights`], [`Plan::set_coil_maps`].
 //!
-//! A function that the caller gives can end calls that take long: [`Options::interrupt`].
+//! A callback can interrupt long calls: [`Options::interrupt`].
 //!
-//! What is not done: transforms are not normalised ([`Plan::adjoint`] is the plain sum; only [`Plan::grid`] is scaled),
-//! and images are not filtered. Data are whitened, and coils compressed, where the caller asks for it:
-//! [`NoiseCovariance`], [`CoilEnergy`]. k is in cycles per voxel; the model and the order of arrays are those of
-//! [`Geometry`].
+//! Transforms are not normalised ([`Plan::adjoint`] is the plain sum; only [`Plan::grid`] is scaled), and images are
+//! not filtered. Whitening of data and compression of coils are separate steps: [`NoiseCovariance`], [`CoilEnergy`]. k
+//! is in cycles per voxel; [`Geometry`] defines the model and the order of arrays.
 //!
-//! The processor's best vector unit is used; [`Options::simd`] or the environment variable `RECON_SIMD` (`baseline` or
-//! `sse`, `avx2`, `avx512`; the option wins) picks a level. Results have the same bits for any number of threads and on
-//! every call, at one level.
+//! The library uses the best vector unit of the processor. [`Options::simd`] or the environment variable `RECON_SIMD`
+//! (`baseline` or `sse`, `avx2`, `avx512`) selects a different one; the option takes precedence. With the same vector
+//! unit, results have the same bits for any number of threads and on every call.
 //!
-//! A plan computes on an NVIDIA GPU where there is one ([`Options::device`]), else on the CPU. Kernels are compiled
-//! with NVRTC when a plan first needs them and kept in the folder `RECON_CACHE_DIR`, else `$XDG_CACHE_HOME/recon`, else
-//! `~/.cache/recon`; `RECON_NVRTC` names the file of an NVRTC that the system does not find. Arrays may lie on the GPU:
-//! [`Source::device`], [`Sink::device`]. Results have the same bits on every call there as well; they agree with the
-//! CPU's within the tolerance, and to rounding where both choose the same window.
+//! A plan computes on an NVIDIA GPU if one is available ([`Options::device`]), otherwise on the CPU. Kernels are
+//! compiled with NVRTC when a plan first needs them. They are stored in the folder `RECON_CACHE_DIR`, or
+//! `$XDG_CACHE_HOME/recon`, or `~/.cache/recon`. `RECON_NVRTC` is the path of NVRTC if the system does not find it.
+//! Arrays may be on the GPU: [`Source::device`], [`Sink::device`].
 //!
-//! Inside, algorithms are written once over the primitives of a trait `Backend`, which a device implements.
+//! Results on a GPU also have the same bits on every call. They agree with those of the CPU within the tolerance, and
+//! to rounding errors if both choose the same window.
+//!
+//! Algorithms are written once, using the primitives of the trait `Backend`. Each device implements this trait.
 
 #[doc(hidden)]
 pub mod backend;

@@ -44,18 +44,19 @@ const SUFFICIENT_NEAR_ENERGY: f64 = 0.02;
 const FAR_DISTANCE: f64 = 1.1;
 /// Distance in fields of view along one axis below which aliases count. A complete Cartesian scan has copies at 1.
 const MAX_AXIS_DISTANCE: f64 = 0.9;
-/// Energy of far aliases, relative to that of the main lobe, above which maps are 0 outside the ellipse that touches the
-/// edges of the field of view. Spokes or spirals with gaps of 1/FOV have 1. The error of a phantom's image is then 18 %
-/// with these corners, 7.8 % without, and 8.4 % with the true maps. Gaps of 0.9/FOV have 0.02.
+/// Energy of far aliases, relative to that of the main lobe, above which maps are 0 outside the ellipse that touches
+/// the edges of the field of view. Spokes or spirals with gaps of 1/FOV have 1. The error of a phantom's image is then
+/// 18 % with these corners, 7.8 % without, and 8.4 % with the true maps. Gaps of 0.9/FOV have 0.02.
 const MAX_FAR_ENERGY: f64 = 0.25;
-/// Fraction of the main lobe's radius that contains nearly all of its energy. An alias at a distance of 1 extends inwards
-/// by this fraction.
+/// Fraction of the main lobe's radius that contains nearly all of its energy. An alias at a distance of 1 extends
+/// inwards by this fraction.
 const LOBE_CORE: f64 = 0.6;
 /// Energy of aliases nearer than this, relative to that of the main lobe, above which there is a warning. Aliases of
 /// samples at most 1/FOV apart lie further out: such samples resolve the ellipse, and the corners are outside the field
 /// of view.
 const MAX_INNER_ENERGY: f64 = 0.1;
-/// Fraction of the energy of all aliases above which an axis belongs to the ellipse. A stack of stars has two such axes.
+/// Fraction of the energy of all aliases above which an axis belongs to the ellipse. A stack of stars has two such
+/// axes.
 const MIN_AXIS_FRACTION: f64 = 0.1;
 
 /// Returns the options of the small plan, which do not depend on those of the scan.
@@ -199,8 +200,9 @@ impl<T: Real> CentralSamples<T> {
         self.tapered(weights.into_iter())
     }
 
-    /// Returns the weights of samples on the Cartesian grid of the image, as in calibration lines: 1/n for a point that was
-    /// measured n times. Returns `None` if a sample is not on the grid. Weights of Pipe and Menon would grow at the edge.
+    /// Returns the weights of samples on the Cartesian grid of the image, as in calibration lines: 1/n for a point that
+    /// was measured n times. Returns `None` if a sample is not on the grid. Weights of Pipe and Menon would grow at the
+    /// edge.
     fn weights_of_grid<B: Backend<T>>(&self, encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Option<Vec<T>>> {
         const WHAT: &str = "the weights of calibration lines";
         // Grid points on both sides of 0, including 0.

@@ -4,7 +4,8 @@ use super::coil_maps;
 use super::encoding::Encoding;
 use super::interface::{Engine, CREATING_PLAN};
 use super::memory::{Memory, MemoryLimit, MemoryRequirements};
-use super::multi_gpu::{self, MultiGpuEngine};
+use super::multi_gpu::MultiGpuEngine;
+use super::partition;
 use super::transform_params::TransformParams;
 use crate::backend::cpu::Cpu;
 use crate::backend::cuda::{self, Cuda};
@@ -144,7 +145,7 @@ impl<T: Real> BackendTask<T> for MemoryEstimation<'_> {
         let first = &backends[0];
         let params = TransformParams::new::<T, B>(first, size, options, exact)?;
         let memory = |size: &ScanSize| encoding_memory::<T, B>(first, size, options, &params);
-        multi_gpu::memory(backends.len(), size, options, memory, exact)
+        partition::memory(backends.len(), size, options, memory, exact)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Estimates of the memory of a plan and its operations, before the plan exists. They depend on sizes only.
 //!
-//! Each estimate counts the allocations of the code that it is next to. This file counts the arrays of the encoding; the
-//! files of density weights and coil maps count theirs; the backend counts sorted samples, transforms and Q.
+//! Each estimate counts the allocations of the code that it is next to. This file counts the arrays of the encoding;
+//! the files of density weights and coil maps count theirs; the backend counts sorted samples, transforms and Q.
 
 use super::transform_params::TransformParams;
 use crate::backend::{Backend, MapPresence};
@@ -47,12 +47,12 @@ impl ScanSize {
 ///
 /// Each figure is the peak during one operation of a plan that is used for this operation only. It includes the plan.
 ///
-/// On GPUs, the figures include idle memory: a plan keeps the memory that its creation used, and frees it if memory runs
-/// short. Its amount depends on the sample positions. The figures are those of evenly spread or radial samples, or up to
-/// a quarter larger.
+/// On GPUs, the figures include idle memory: a plan keeps the memory that its creation used, and frees it if memory
+/// runs short. Its amount depends on the sample positions. The figures are those of evenly spread or radial samples, or
+/// up to a quarter larger.
 ///
-/// A plan keeps little memory for later calls, except for Q: after [`crate::Plan::normal`] or [`crate::Plan::cg`], other
-/// operations need `q` more bytes.
+/// A plan keeps little memory for later calls, except for Q: after [`crate::Plan::normal`] or [`crate::Plan::cg`],
+/// other operations need `q` more bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MemoryPeaks {
     /// Creation of the plan; at least the bytes that the plan then holds.
@@ -71,8 +71,8 @@ pub struct MemoryPeaks {
     pub coil_maps: usize,
     /// [`crate::Plan::normal`], including Q if it is used.
     pub normal: usize,
-    /// [`crate::Plan::cg`], including Q if it is used. Not included are the arrays of priors other than the identity and
-    /// differences. A search by a noise level needs one more image and twice the data.
+    /// [`crate::Plan::cg`], including Q if it is used. Not included are the arrays of priors other than the identity
+    /// and differences. A search by a noise level needs one more image and twice the data.
     pub cg: usize,
     /// Bytes of Q once it has been computed; 0 if Q is not used.
     pub q: usize,
@@ -417,7 +417,8 @@ impl MemoryRequirements {
         let reals = product(&[self.size.samples, self.real]);
         let weighted = if self.has_sample_factors() { self.sample_batch() } else { 0 };
         let combined = if self.size.coil_maps { self.image_batch() } else { 0 };
-        // While Q is computed: its convolution, half of the doubled grid, one octant, and the weights with their phases.
+        // While Q is computed: its convolution, half of the doubled grid, one octant, and the weights with their
+        // phases.
         let (mut q, mut q_checked, mut q_creation) = (0, 0, 0);
         if use_toeplitz {
             q = self.q;

@@ -8,4 +8,5 @@ pub mod interface;
 pub mod memory;
 pub(crate) mod multi_gpu;
 pub(crate) mod one_backend;
+mod partition;
 pub(crate) mod transform_params;

@@ -1,4 +1,4 @@
-//! A scan divided among several backends of one kind (GPUs): by coils with the NUFFT, by voxels with exact sums.
+//! The engine of a scan that is divided among several backends of one kind (GPUs).
 //!
 //! Each part is an [`Encoding`]. Parts that write different arrays of the caller run concurrently in separate threads.
 //! If the results of the parts add up to one image or to the same samples, the backend of the first part adds them in
@@ -13,12 +13,12 @@ use super::coil_maps;
 use super::encoding::normal::mean_energy;
 use super::encoding::Encoding;
 use super::interface::{Change, Engine, PlanInfo};
-use super::memory::Memory;
 use super::one_backend::normal_of_images;
+use super::partition::{partition, split_evenly, LayerPhases, ScanDivision};
 use super::transform_params::TransformParams;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
-use crate::base::error::{bail, try_box, try_reserve, try_vec, Result};
+use crate::base::error::{bail, try_box, try_vec, Result};
 use crate::base::geometry::{first_exceeding, Geometry};
 use crate::base::interrupt;
 use crate::base::off_resonance::OffResonanceRange;
@@ -30,91 +30,9 @@ use crate::base::workers::Workers;
 use crate::reconstruction::cg::{CgOptions, CgReport, Equations, Progress};
 use crate::reconstruction::density::{Density, Weighting};
 use num_complex::Complex;
-use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-
-/// Phases exp(+i 2 pi k.shift) and exp(-i 2 pi k.shift) of each sample. `shift` is the distance from the centre of some
-/// layers of a grid to the centre of the grid.
-type LayerPhases<T, B> = Arc<[<B as Backend<T>>::Array<Complex<T>>; 2]>;
-
-/// The quantity by which a scan is divided.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Division {
-    Coils,
-    /// Voxels of a list, or layers along the last axis of a grid.
-    Voxels,
-}
-
-impl Division {
-    /// Returns the coil maps of one part. `range` contains its coils or voxels.
-    fn part_maps<'m, T: Real>(
-        self,
-        maps: &'m [Complex<T>],
-        voxels: usize,
-        range: &Range<usize>,
-    ) -> Result<Cow<'m, [Complex<T>]>> {
-        if self == Division::Coils {
-            return Ok(Cow::Borrowed(&maps[range.start * voxels..range.end * voxels]));
-        }
-        let coils = maps.len() / voxels;
-        let mut part = try_reserve(range.len() * coils, "the coil sensitivities")?;
-        maps.chunks_exact(voxels).for_each(|map| part.extend_from_slice(&map[range.clone()]));
-        Ok(Cow::Owned(part))
-    }
-
-    /// Returns the geometry of one part, with `maps` as its coil maps.
-    fn part_geometry<'a, T: Real>(
-        self,
-        geometry: &Geometry<'a, T>,
-        range: &Range<usize>,
-        maps: Option<&'a [Complex<T>]>,
-    ) -> Geometry<'a, T> {
-        let mut part = Geometry { coil_maps: maps, ..geometry.clone() };
-        if self == Division::Coils {
-            part.coils = range.len();
-            return part;
-        }
-        part.voxels = geometry.voxels.as_ref().map(|axes| axes.iter().map(|r| &r[range.clone()]).collect());
-        part.field_map = geometry.field_map.map(|map| &map[range.clone()]);
-        part.decay_map = geometry.decay_map.map(|map| &map[range.clone()]);
-        if geometry.voxels.is_none() {
-            let last = geometry.dims.len() - 1;
-            part.dims[last] = range.len() / layer_len(&geometry.dims);
-        }
-        part
-    }
-
-    /// Computes the sample phases of one part; `None` unless the parts are layers of a grid.
-    fn layer_phases<T: Real, B: Backend<T>>(
-        self,
-        backend: &B,
-        geometry: &Geometry<'_, T>,
-        range: &Range<usize>,
-    ) -> Result<Option<LayerPhases<T, B>>> {
-        if self == Division::Coils || geometry.voxels.is_some() {
-            return Ok(None);
-        }
-        let last = geometry.dims.len() - 1;
-        let layer = layer_len(&geometry.dims);
-        let layers = range.start / layer..range.end / layer;
-        let shift = (layers.start + layers.len() / 2) as f64 - (geometry.dims[last] / 2) as f64;
-        let samples = geometry.samples();
-        let k = backend.upload(geometry.coordinates[last], "the coordinates")?;
-        let phases = |shift: f64| -> Result<B::Array<Complex<T>>> {
-            let mut phases = backend.zeros(samples, "the phases of layers")?;
-            backend.ramp(&[backend.view(&k)], &[shift], None, backend.view_mut(&mut phases));
-            Ok(phases)
-        };
-        Ok(Some(Arc::new([phases(shift)?, phases(-shift)?])))
-    }
-}
-
-/// Returns the number of voxels in one layer along the last axis.
-fn layer_len(dims: &[usize]) -> usize {
-    dims[..dims.len() - 1].iter().product()
-}
 
 /// The part of a scan that one backend computes.
 struct ScanPart<T: Real, B: Backend<T>> {
@@ -131,7 +49,7 @@ type ExchangeBuffers<T, B> = [<B as Backend<T>>::Array<Complex<T>>; 3];
 
 /// An engine that divides a scan among several backends.
 pub(crate) struct MultiGpuEngine<T: Real, B: Backend<T>> {
-    division: Division,
+    division: ScanDivision,
     parts: Vec<ScanPart<T, B>>,
     /// The whole scan on the first backend, for operations that use Q; `None` if the scan is divided by coils.
     whole_scan: Option<Encoding<T, B>>,
@@ -145,46 +63,6 @@ pub(crate) struct MultiGpuEngine<T: Real, B: Backend<T>> {
     exchange: Arc<Mutex<Vec<ExchangeBuffers<T, B>>>>,
 }
 
-/// Splits `count` items into `parts` ranges of nearly equal size.
-fn split_evenly(count: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..parts).map(move |i| count * i / parts..count * (i + 1) / parts)
-}
-
-/// Returns the number of parts of a scan (1 if it is not divided), the number of items to divide, and the number of
-/// voxels per item. Items are coils, voxels of a list, or layers of a grid.
-fn partition(backends: usize, size: &ScanSize, options: &Options, exact: bool) -> (usize, usize, usize) {
-    let layer = if size.listed.is_some() { 1 } else { layer_len(&size.dims) };
-    let count = if exact { size.voxels() / layer } else { size.coils };
-    let parts = backends.min(count);
-    (if parts < 2 || options.memory_limit.is_some() { 1 } else { parts }, count, layer)
-}
-
-/// Returns the bytes of a scan on `backends` backends together. `memory` returns the bytes of one encoding.
-pub(crate) fn memory(
-    backends: usize,
-    size: &ScanSize,
-    options: &Options,
-    memory: impl Fn(&ScanSize) -> Result<Memory>,
-    exact: bool,
-) -> Result<Memory> {
-    let (parts, count, _) = partition(backends, size, options, exact);
-    if parts == 1 {
-        return memory(size);
-    }
-    // If the scan is divided by voxels, the first backend also has the whole scan.
-    let mut total = if exact { memory(size)? } else { Memory::default() };
-    for range in split_evenly(count, parts) {
-        let mut part = size.clone();
-        match (exact, part.listed) {
-            (false, _) => part.coils = range.len(),
-            (true, Some(_)) => part.listed = Some(range.len()),
-            (true, None) => *part.dims.last_mut().expect("an image has axes") = range.len(),
-        }
-        total = total.plus(memory(&part)?);
-    }
-    Ok(total)
-}
-
 impl<T: Real, B: Backend<T>> MultiGpuEngine<T, B> {
     /// Divides a scan among backends; returns `None` if it cannot be divided. `create` creates the encoding of a part.
     pub fn new(
@@ -194,7 +72,7 @@ impl<T: Real, B: Backend<T>> MultiGpuEngine<T, B> {
         create: impl Fn(Arc<B>, &Geometry<'_, T>) -> Result<Encoding<T, B>> + Sync,
         exact: bool,
     ) -> Result<Option<Self>> {
-        let division = if exact { Division::Voxels } else { Division::Coils };
+        let division = if exact { ScanDivision::Voxels } else { ScanDivision::Coils };
         let voxels = geometry.voxel_count();
         let (parts, count, layer) = partition(backends.len(), &ScanSize::lengths(geometry), options, exact);
         if parts < 2 {
@@ -359,7 +237,7 @@ impl<T: Real, B: Backend<T>> MultiGpuEngine<T, B> {
 
     /// Computes y = E^H W E x for one image in the memory of the first backend.
     fn apply_normal(&self, x: Complexes<B, T>, mut y: ComplexesMut<B, T>) -> Result<()> {
-        if self.division == Division::Voxels || !self.combines_coils {
+        if self.division == ScanDivision::Voxels || !self.combines_coils {
             // Without coil maps, E^H W E of one image involves no other coil, so it is not divided.
             return self.undivided().apply_normal(x, y);
         }
@@ -449,7 +327,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
         interrupt::check("a forward transform")?;
         let frame = self.samples * self.coils;
         let frames = kspace.len() / frame;
-        if self.division == Division::Coils {
+        if self.division == ScanDivision::Coils {
             let (each, all) =
                 if self.combines_coils { (0, self.voxels) } else { (self.voxels, self.voxels * self.coils) };
             let jobs = self.split_jobs(image, (each, all), kspace, (self.samples, frame), frames);
@@ -483,7 +361,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
         let frame = self.samples * self.coils;
         let frames = kspace.len() / frame;
         match self.division {
-            Division::Coils if !self.combines_coils => {
+            ScanDivision::Coils if !self.combines_coils => {
                 let jobs = self.split_jobs(
                     kspace,
                     (self.samples, frame),
@@ -496,21 +374,21 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
                 })?;
                 Ok(())
             }
-            Division::Coils => {
+            ScanDivision::Coils => {
                 let partial = self.run_on_parts(vec![(); self.parts.len()], |part, ()| {
                     let b = part.encoding.b();
                     let mut x = b.zeros::<Complex<T>>(self.voxels * frames, "a part's images")?;
                     for f in 0..frames {
-                        let own =
+                        let samples =
                             f * frame + part.range.start * self.samples..f * frame + part.range.end * self.samples;
                         let image = b.view_mut(&mut x).part(f * self.voxels..(f + 1) * self.voxels);
-                        part.encoding.adjoint(weighting, kspace.part(own), b.sink(image))?;
+                        part.encoding.adjoint(weighting, kspace.part(samples), b.sink(image))?;
                     }
                     Ok(x)
                 })?;
                 self.copy_to_caller(&self.sum_on_first(partial)?, image)
             }
-            Division::Voxels => {
+            ScanDivision::Voxels => {
                 let images = frames * self.images();
                 let each = kspace.len() / images;
                 let jobs = self.split_jobs(kspace, (0, each), image, (1, self.voxels), images);

@@ -38,8 +38,8 @@ pub(crate) struct OffResonanceTerms {
 /// Share of the tolerance that gridding may use if segments also have an error. The squares of both errors add.
 const GRIDDING_SHARE: f64 = 0.8;
 
-/// Share of gridding with strong decay. The result then depends on few samples, so that gridding errors are not averaged
-/// over many positions in a grid cell.
+/// Share of gridding with strong decay. The result then depends on few samples, so that gridding errors are not
+/// averaged over many positions in a grid cell.
 const GRIDDING_SHARE_WITH_STRONG_DECAY: f64 = 0.25;
 
 /// Product of rate and duration above which decay is strong in this sense.

@@ -56,7 +56,8 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         choose(request, dims, T::EPSILON, cost)
     }
 
-    /// Returns the bytes that [`Nufft::new`] allocates: `batch_size` oversampled grids, the sorted samples, and scratch.
+    /// Returns the bytes that [`Nufft::new`] allocates: `batch_size` oversampled grids, the sorted samples, and
+    /// scratch.
     pub fn bytes(backend: &B, params: &GriddingParams, samples: usize, batch_size: usize) -> Result<usize> {
         let complex = std::mem::size_of::<Complex<T>>();
         let grids = [&params.grid[..], &[batch_size, complex]].concat();
@@ -70,8 +71,8 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         backend.gridder_bytes(samples, &params.grid, params.shape.width(), batch_size)
     }
 
-    /// Prepares transforms between samples at `k` (one slice per axis) and images of `dims` voxels, at most `batch_size` at
-    /// once.
+    /// Prepares transforms between samples at `k` (one slice per axis) and images of `dims` voxels, at most
+    /// `batch_size` at once.
     pub fn new(backend: &B, k: &[&[T]], dims: &[usize], params: GriddingParams, batch_size: usize) -> Result<Self> {
         let grid_len = checked_product(&params.grid, "the oversampled grid")?;
         let all = checked_product(&[grid_len, batch_size], "the oversampled grids")?;

@@ -16,9 +16,9 @@ use num_complex::Complex;
 use std::f64::consts::TAU;
 use std::sync::Arc;
 
-/// Computes c_l of all voxels, [voxels, l]: phases from `frequencies`, magnitudes from `decay` in host memory. Rates above
-/// `max_rate` belong to voxels that no coil sees, or whose signal is 0. They are reduced to `max_rate`, so that all
-/// factors are finite.
+/// Computes c_l of all voxels, [voxels, l]: phases from `frequencies`, magnitudes from `decay` in host memory. Rates
+/// above `max_rate` belong to voxels that no coil sees, or whose signal is 0. They are reduced to `max_rate`, so that
+/// all factors are finite.
 pub(crate) fn voxel_factors<T: Real, B: Backend<T>>(
     backend: &B,
     nodes: &[f64],
@@ -116,8 +116,7 @@ impl<T: Real, B: Backend<T>> Segmented<T, B> {
         (0..count).step_by(batch_size).map(move |first| first..(first + batch_size).min(count))
     }
 
-    /// Computes image(r) = sum_m values(m) exp(+i 2 pi (k_m.r + f(r) t_m) - R(r) t_m), for one or
-    /// several arrays.
+    /// Computes image(r) = sum_m values(m) exp(+i 2 pi (k_m.r + f(r) t_m) - R(r) t_m), for one or several arrays.
     pub fn adjoint(&self, backend: &B, values: Complexes<B, T>, mut image: ComplexesMut<B, T>) -> Result<()> {
         let (mut images, mut weighted) = (self.images(backend)?, self.values(backend)?);
         backend.clear(B::reborrow(&mut image));
@@ -141,8 +140,7 @@ impl<T: Real, B: Backend<T>> Segmented<T, B> {
         Ok(())
     }
 
-    /// Computes values(m) = sum_r image(r) exp(-i 2 pi (k_m.r + f(r) t_m) - R(r) t_m), for one or
-    /// several arrays.
+    /// Computes values(m) = sum_r image(r) exp(-i 2 pi (k_m.r + f(r) t_m) - R(r) t_m), for one or several arrays.
     pub fn forward(&self, backend: &B, image: Complexes<B, T>, mut values: ComplexesMut<B, T>) -> Result<()> {
         let (mut images, mut terms_values) = (self.images(backend)?, self.values(backend)?);
         backend.clear(B::reborrow(&mut values));

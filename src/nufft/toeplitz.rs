@@ -2,8 +2,8 @@
 //!
 //! E^H W E is a Toeplitz matrix in the voxels, so it is a convolution with Q, computed by FFT on the doubled grid
 //! (Fessler et al., IEEE Trans. Signal Process. 53:3393, 2005; Stone et al. 2008 call the kernel Q). Q consists of
-//! 2^(d-1) adjoints of the weights on the grid of the image, each shifted by half the doubled grid. So it does not need a
-//! larger plan.
+//! 2^(d-1) adjoints of the weights on the grid of the image, each shifted by half the doubled grid. So it does not need
+//! a larger plan.
 
 use crate::backend::{Backend, Complexes, ComplexesMut};
 use crate::base::atomic_file::AtomicFiles;
@@ -173,8 +173,8 @@ pub(crate) struct QKey {
 }
 
 impl QKey {
-    /// Computes the key of a trajectory with weights w |phi|^2. `field` contains the checksum of the off-resonance maps, the
-    /// sample times and the nodes.
+    /// Computes the key of a trajectory with weights w |phi|^2. `field` contains the checksum of the off-resonance
+    /// maps, the sample times and the nodes.
     pub fn new<T: Real>(
         k: &[&[T]],
         dims: &[usize],

@@ -1,111 +1,110 @@
-//! Gridding windows: their values, their Fourier transforms, and their errors. `choice` selects a window for a
+//! Gridding windows: values, Fourier transforms, and errors. [`super::gridding_params`] chooses a window for a
 //! tolerance.
 //!
-//! A window phi of width W grid cells turns a sample into W values an axis, and the image is divided by the window's
-//! Fourier transform afterwards. The error is the aliasing into voxel n from the periods p != 0 of the grid of size G:
-//! with the correction that is best in the least squares sense (Jacob, IEEE Trans. Image Process. 18:1894, 2009)
+//! A window phi of width W grid cells spreads a sample over W values per axis. The image is divided by the Fourier
+//! transform of the window. The error is aliasing into voxel n from the periods p != 0 of the grid of size G. With the
+//! correction that is optimal in the least-squares sense (Jacob, IEEE Trans. Image Process. 18:1894, 2009):
 //!
 //! ```text
 //! c(n) = F(n/G) / sum_p F(n/G + p)^2,      error(n)^2 = sum_{p != 0} F(n/G + p)^2 / sum_p F(n/G + p)^2
 //! ```
 //!
-//! and the worst voxel decides. By default the window is the one whose worst voxel errs least (`minimax`). Parameters
-//! of the other windows are computed with the plan.
+//! The error of the worst voxel counts. The default window minimises this error (`minimax`). Parameters of the other
+//! windows are computed when a plan is created.
 
-use super::minimax::Minimax;
+use super::minimax::MinimaxWindow;
 use crate::backend::MAX_DEGREE;
 use crate::base::error::{try_collect, try_reserve, try_vec, Result};
 use crate::base::options::Window;
 use std::f64::consts::PI;
 
-/// A window of definite width and form; lengths in grid cells, frequencies in cycles per grid cell.
+/// A window of given width and function. Lengths are in grid cells, frequencies in cycles per grid cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     width: usize,
-    form: Form,
+    function: WindowFunction,
 }
 
+/// The function of a window at distance x from its centre.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
-    Minimax(Minimax),
-    /// I0(beta sqrt(1 - (2 x / W)^2)) / peak, where peak is I0(beta).
-    KaiserBessel {
-        beta: f64,
-        peak: f64,
-    },
+enum WindowFunction {
+    /// Polynomials from the table.
+    Minimax(MinimaxWindow),
+    /// I0(beta sqrt(1 - (2 x / W)^2)) / peak, with peak = I0(beta).
+    KaiserBessel { beta: f64, peak: f64 },
     /// exp(-b (2 x / W)^2)
     Gaussian(f64),
+    /// 1 - |2 x / W|.
     Bilinear,
 }
 
 impl Shape {
-    /// The windows of this family and width for an oversampling of `sigma` (grid over image size), of which the first
-    /// that errs little enough is to be taken: of the windows of least worst error those with the least degree first;
-    /// of the other families the window whose worst error is least.
+    /// Returns the windows of this family and width for an oversampling of `sigma` (grid over image size). The first
+    /// one with a sufficiently small error should be used. Minimax windows are ordered by ascending degree; other
+    /// families have one candidate, the window with the smallest worst error.
     pub fn candidates(window: Window, width: usize, sigma: f64) -> impl Iterator<Item = Shape> {
-        let minimax = (window == Window::Minimax).then(|| Minimax::of(width, sigma).map(Form::Minimax));
+        let minimax = (window == Window::Minimax).then(|| MinimaxWindow::of(width, sigma).map(WindowFunction::Minimax));
         let other = match window {
             Window::Minimax => None,
-            Window::KaiserBessel => Some(best_kaiser_bessel(width, sigma).form),
-            // Where truncation, exp(-b), and aliasing, exp(-(pi W)^2 (1 - 1/sigma) / (4 b)), are equal.
-            Window::Gaussian => Some(Form::Gaussian(0.5 * PI * width as f64 * (1.0 - 1.0 / sigma).sqrt())),
-            Window::Bilinear => Some(Form::Bilinear),
+            Window::KaiserBessel => Some(best_kaiser_bessel(width, sigma).function),
+            // For this b, truncation exp(-b) and aliasing exp(-(pi W)^2 (1 - 1/sigma) / (4 b)) are equal.
+            Window::Gaussian => Some(WindowFunction::Gaussian(0.5 * PI * width as f64 * (1.0 - 1.0 / sigma).sqrt())),
+            Window::Bilinear => Some(WindowFunction::Bilinear),
         };
-        minimax.into_iter().flatten().chain(other).map(move |form| Shape { width, form })
+        minimax.into_iter().flatten().chain(other).map(move |function| Shape { width, function })
     }
 
-    /// The one of [`Shape::candidates`] that errs least.
+    /// Returns the window of [`Shape::candidates`] with the smallest error.
     ///
     /// # Panics
-    /// Where there is none: the widths of windows of least worst error are 2 to 16, their oversampling is at least
-    /// 1.25.
+    /// If there is no window: minimax windows have widths of 2 to 16 and an oversampling of at least 1.25.
     pub fn best(window: Window, width: usize, sigma: f64) -> Shape {
         Shape::candidates(window, width, sigma).last().expect("a window of this width and oversampling")
     }
 
-    /// A Kaiser-Bessel window of this width and beta.
+    /// Returns the Kaiser-Bessel window of this width and beta.
     pub fn kaiser_bessel(width: usize, beta: f64) -> Shape {
-        Shape { width, form: Form::KaiserBessel { beta, peak: bessel_i0(beta) } }
+        Shape { width, function: WindowFunction::KaiserBessel { beta, peak: bessel_i0(beta) } }
     }
 
-    /// The family.
+    /// Returns the family of the window.
     pub fn window(&self) -> Window {
-        match self.form {
-            Form::Minimax(_) => Window::Minimax,
-            Form::KaiserBessel { .. } => Window::KaiserBessel,
-            Form::Gaussian(_) => Window::Gaussian,
-            Form::Bilinear => Window::Bilinear,
+        match self.function {
+            WindowFunction::Minimax(_) => Window::Minimax,
+            WindowFunction::KaiserBessel { .. } => Window::KaiserBessel,
+            WindowFunction::Gaussian(_) => Window::Gaussian,
+            WindowFunction::Bilinear => Window::Bilinear,
         }
     }
 
-    /// The number of grid cells that a sample touches in each axis.
+    /// Returns the width in grid cells: the number of cells per axis over which a sample is spread.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The window at distance `x` from its centre.
+    /// Returns the value at distance `x` from the centre.
     pub fn value(&self, x: f64) -> f64 {
         let t = 2.0 * x / self.width as f64;
         if t.abs() > 1.0 {
             return 0.0;
         }
-        match self.form {
-            Form::Minimax(minimax) => {
+        match self.function {
+            WindowFunction::Minimax(minimax) => {
                 let from_start = x + 0.5 * self.width as f64;
                 let tap = (from_start as usize).min(self.width - 1);
                 polynomial(&minimax.taps(), tap, 2.0 * (from_start - tap as f64) - 1.0)
             }
-            Form::KaiserBessel { beta, peak } => bessel_i0(beta * (1.0 - t * t).sqrt()) / peak,
-            Form::Gaussian(b) => (-b * t * t).exp(),
-            Form::Bilinear => 1.0 - t.abs(),
+            WindowFunction::KaiserBessel { beta, peak } => bessel_i0(beta * (1.0 - t * t).sqrt()) / peak,
+            WindowFunction::Gaussian(b) => (-b * t * t).exp(),
+            WindowFunction::Bilinear => 1.0 - t.abs(),
         }
     }
 
-    /// The values of the taps of a sample at each offset in its cell.
+    /// Returns the values of a sample's taps for each offset of the sample in its cell.
     fn taps_at(&self, offsets: &[f64]) -> Vec<Vec<f64>> {
         let half = 0.5 * self.width as f64;
-        match self.form {
-            Form::Minimax(minimax) => {
+        match self.function {
+            WindowFunction::Minimax(minimax) => {
                 let taps = minimax.taps();
                 let at = |f: &f64| (0..self.width).map(|j| polynomial(&taps, j, 2.0 * f - 1.0)).collect();
                 offsets.iter().map(at).collect()
@@ -114,89 +113,90 @@ impl Shape {
         }
     }
 
-    /// The Fourier transform of the window at frequency `xi`, which is at most 0.5 by absolute value: up to there
-    /// Gauss's rule is exact to rounding errors.
+    /// Returns the Fourier transform of the window at frequency `xi`. The magnitude of `xi` must be at most 0.5, the
+    /// range in which Gauss's rule is exact to rounding errors.
     pub fn fourier(&self, xi: f64) -> f64 {
-        Nodes::new(self).transform(xi).0
+        GaussNodes::new(self).transform(xi).0
     }
 
-    /// The relative error of aliasing in a voxel whose frequency is `xi` = n/G.
+    /// Returns the relative aliasing error of a voxel with frequency `xi` = n/G.
     pub fn alias_error(&self, xi: f64) -> f64 {
-        Nodes::new(self).alias_error(xi)
+        GaussNodes::new(self).alias_error(xi)
     }
 
-    /// The relative error in the worst voxel of an axis of few, when the sample is at the worst place between cells.
+    /// Returns the relative error of the worst voxel of a short axis for a sample at the worst position between cells.
     pub(super) fn error_at_worst_position(&self, n: usize, grid: usize) -> f64 {
         const POSITIONS: usize = 16;
-        // The window is even: errors at f and at 1 - f are equal.
+        // The window is even: errors at f and 1 - f are equal.
         let offsets: [f64; POSITIONS / 2 + 1] = std::array::from_fn(|i| i as f64 / POSITIONS as f64);
-        let (nodes, taps) = (Nodes::new(self), self.taps_at(&offsets));
+        let (nodes, taps) = (GaussNodes::new(self), self.taps_at(&offsets));
         let mut worst = 0f64;
         for voxel in 0..=n / 2 {
             let xi = voxel as f64 / grid as f64;
             let main = nodes.transform(xi).0;
             for (f, taps) in offsets.iter().zip(&taps) {
-                let (re, im) = phased(taps, *f, xi);
+                let (re, im) = transform_of_taps(taps, *f, xi);
                 worst = worst.max((re - main).hypot(im) / main.abs());
             }
         }
         worst
     }
 
-    /// The largest error of the voxels up to the image's edge, whose frequency is `edge`. It may lie inside: by chance
-    /// a shape can have no error at one voxel.
+    /// Returns the largest error of the voxels up to the edge of the image, whose frequency is `edge`. The worst voxel
+    /// is not always at the edge, as the error of a window can be 0 at one voxel by chance.
     pub fn worst_error(&self, edge: f64) -> f64 {
-        match self.form {
-            Form::Minimax(minimax) => minimax.worst_error(edge),
-            _ => Probes::new(self.width, edge).worst_error(&Nodes::new(self)),
+        match self.function {
+            WindowFunction::Minimax(minimax) => minimax.worst_error(edge),
+            _ => ErrorProbes::new(self.width, edge).worst_error(&GaussNodes::new(self)),
         }
     }
 
-    /// The factors that undo the window for `n` voxels of a grid of `grid` cells; the error in the worst voxel is
-    /// [`Shape::alias_error`] at the edge.
+    /// Returns the factors that correct for the window, for `n` voxels of a grid of `grid` cells. The error of the
+    /// worst voxel is [`Shape::alias_error`] at the edge.
     ///
     /// # Errors
     /// `OutOfHostMemory`.
     pub fn correction(&self, n: usize, grid: usize) -> Result<Vec<f64>> {
-        /// Voxels from one sine and cosine to the next. In between phases are turned, and errors would grow.
-        const TURNS: usize = 8;
-        let nodes = Nodes::new(self);
+        /// Distance in voxels between computed sines and cosines. Phases in between are products, whose errors would
+        /// grow.
+        const ROTATIONS: usize = 8;
+        let nodes = GaussNodes::new(self);
         let half = n / 2;
-        // x and the value, with its weight, of each node: of one half of the window, as it is even.
+        // x and the weighted value of each node in one half of the window, as the window is even.
         let what = "the correction of the window";
         let mut points: Vec<(f64, f64)> = try_reserve(self.width.div_ceil(2) * nodes.rule.len(), what)?;
         for (&(f, weight), taps) in nodes.rule.iter().zip(&nodes.taps) {
             for (j, tap) in taps[..self.width.div_ceil(2)].iter().enumerate() {
-                let twice = if 2 * j + 1 == self.width { 1.0 } else { 2.0 };
-                points.push((j as f64 + f - 0.5 * self.width as f64, twice * weight * tap));
+                let symmetry = if 2 * j + 1 == self.width { 1.0 } else { 2.0 };
+                points.push((j as f64 + f - 0.5 * self.width as f64, symmetry * weight * tap));
             }
         }
-        let turns = points.iter().map(|(x, _)| (2.0 * PI * x / grid as f64).sin_cos());
-        let turns: Vec<(f64, f64)> = try_collect(points.len(), what, turns)?;
+        let rotations = points.iter().map(|(x, _)| (2.0 * PI * x / grid as f64).sin_cos());
+        let rotations: Vec<(f64, f64)> = try_collect(points.len(), what, rotations)?;
         let mut phases = try_vec(points.len(), (0.0, 0.0), what)?;
-        // By distance from the centre. Of an even number there is one voxel more on the left.
+        // Indexed by distance from the centre. An even number of voxels has one more on the left.
         let mut transforms = try_vec(half + 1, 0.0, what)?;
         for (r, transform) in transforms.iter_mut().enumerate() {
-            if r % TURNS == 0 {
+            if r % ROTATIONS == 0 {
                 for (phase, (x, _)) in phases.iter_mut().zip(&points) {
                     *phase = (2.0 * PI * x * (r as f64 / grid as f64)).sin_cos();
                 }
             }
-            for ((phase, (s, c)), (_, value)) in phases.iter_mut().zip(&turns).zip(&points) {
+            for ((phase, (s, c)), (_, value)) in phases.iter_mut().zip(&rotations).zip(&points) {
                 *transform += value * phase.1;
                 *phase = (phase.0 * c + phase.1 * s, phase.1 * c - phase.0 * s);
             }
         }
-        // The sum over all periods, by Poisson's formula a cosine series: its coefficients are integrals of the window
-        // times itself so many cells away. Where aliases are below the rounding errors of that sum, they are nothing
-        // beside the main lobe either.
+        // By Poisson's formula, the sum over all periods is a cosine series. Its coefficients are integrals of the
+        // window times the window shifted by `shift` cells. Aliases below the rounding errors of that sum are
+        // negligible compared with the main lobe, and are ignored.
         let products: Vec<f64> = (0..self.width).map(|shift| nodes.product(shift)).collect();
         let edge = transforms[half];
-        let aliases = nodes.alias_error(half as f64 / grid as f64).powi(2) * edge * edge > 1e-13 * products[0];
+        let has_aliases = nodes.alias_error(half as f64 / grid as f64).powi(2) * edge * edge > 1e-13 * products[0];
         let factor = |i: usize| {
             let r = i.abs_diff(half);
             let main = transforms[r];
-            if !aliases {
+            if !has_aliases {
                 return 1.0 / main;
             }
             let cosine = |shift: usize| (2.0 * PI * ((shift * r) % grid) as f64 / grid as f64).cos();
@@ -206,37 +206,38 @@ impl Shape {
         try_collect(n, what, (0..n).map(factor))
     }
 
-    /// The factor by which the division by the window's transform amplifies rounding errors: the RMS over voxels up to
-    /// frequency `edge`.
+    /// Returns the factor by which the division by the window's transform amplifies rounding errors: the RMS over
+    /// voxels up to frequency `edge`.
     pub(super) fn amplification(&self, edge: f64) -> f64 {
-        if let Form::Minimax(minimax) = self.form {
+        if let WindowFunction::Minimax(minimax) = self.function {
             return minimax.amplification(edge);
         }
         const POINTS: usize = 12;
-        let nodes = Nodes::new(self);
+        let nodes = GaussNodes::new(self);
         let centre = nodes.transform(0.0).0;
         let square = |i: usize| (centre / nodes.transform((i as f64 + 0.5) / POINTS as f64 * edge).0).powi(2);
         ((0..POINTS).map(square).sum::<f64>() / POINTS as f64).sqrt()
     }
 
-    /// Polynomials for the `width` taps of a sample: tap j at offset f in [0, 1) is the window at j + f - W/2, a
-    /// polynomial in t = 2 f - 1. Returns coefficients [degree + 1][width], highest power first. Windows of least
-    /// worst error are such polynomials. Others get those of the least degree whose error is at most `accuracy` in
-    /// every voxel up to frequency `edge`, relative to a voxel's value and for any sample position; where rounding
-    /// allows none, of the degree with the least error.
+    /// Returns polynomials for the `width` taps of a sample: coefficients [degree + 1][width], highest power first. Tap
+    /// j at offset f in [0, 1) is the window at j + f - W/2, a polynomial in t = 2 f - 1.
+    ///
+    /// Minimax windows are such polynomials. For others, the degree is the lowest one whose error is at most `accuracy`
+    /// in every voxel up to frequency `edge`. The error is relative to the value of the voxel, for any sample position.
+    /// If rounding errors exceed `accuracy`, the degree with the smallest error is used.
     pub fn polynomials(&self, edge: f64, accuracy: f64) -> Vec<Vec<f64>> {
-        if let Form::Minimax(minimax) = self.form {
+        if let WindowFunction::Minimax(minimax) = self.function {
             return minimax.taps();
         }
-        // The window is even: errors at t and at -t are equal.
+        // The window is even: errors at t and -t are equal.
         const POSITIONS: usize = 20;
         let offsets: [f64; POSITIONS + 1] = std::array::from_fn(|i| i as f64 / POSITIONS as f64 - 1.0);
         let half = 0.5 * self.width as f64;
         let exact: Vec<Vec<f64>> = (0..self.width)
             .map(|j| offsets.iter().map(|t| self.value(j as f64 - half + 0.5 * (t + 1.0))).collect())
             .collect();
-        // The weight of a tap's error in a voxel: its phase there, divided by the window's transform.
-        let nodes = Nodes::new(self);
+        // Weight of the error of a tap in a voxel: its phase there, divided by the window's transform.
+        let nodes = GaussNodes::new(self);
         let voxels = [0.0, 0.5, 0.8, 1.0].map(|part| {
             let xi = part * edge;
             let size = 1.0 / nodes.transform(xi).0.abs();
@@ -268,7 +269,7 @@ impl Shape {
             if error < best.0 {
                 best = (error, (0..=degree).map(|d| taps.iter().map(|c| c[d]).collect()).collect());
             }
-            // Beyond the least error coefficients grow, and their rounding errors too.
+            // At higher degrees than the best one, the coefficients and their rounding errors grow.
             if best.0 <= accuracy || degree > best.1.len() + 2 {
                 break;
             }
@@ -277,37 +278,39 @@ impl Shape {
     }
 }
 
-/// The Kaiser-Bessel window whose worst error is least. Beatty's rule of thumb for beta is pi W (1 - 1/(2 sigma)); the
-/// optimum lies a little below. The worst error has several minima, as it is the largest of several: they are found by
-/// a scan, in which some periods and voxels stand for all, and the best of them compared as they are.
+/// Finds the Kaiser-Bessel window with the smallest worst error. Beatty's rule for beta is pi W (1 - 1/(2 sigma)); the
+/// optimum is slightly smaller.
+///
+/// The worst error is the maximum of several functions, so it has several minima. They are found by a scan with a few
+/// periods and voxels only. The best minima are then compared by their accurate errors.
 fn best_kaiser_bessel(width: usize, sigma: f64) -> Shape {
     const STEPS: usize = 64;
     const MINIMA: usize = 2;
     let edge = 0.5 / sigma;
     let rule = PI * width as f64 * (1.0 - edge);
     let beta = |step: usize| rule * (0.6 + 0.45 * step as f64 / STEPS as f64);
-    let rough = |beta: f64| {
+    let approximate = |beta: f64| {
         [0.0, 0.3, 0.5, 0.65, 0.75, 0.83, 0.88, 0.92, 0.95, 0.98, 1.0].iter().fold(0.0, |worst: f64, part| {
             let f = |p: i32| kaiser_bessel_transform(width, beta, part * edge + p as f64).powi(2);
             worst.max((1..=3).map(|p| f(p) + f(-p)).sum::<f64>() / f(0))
         })
     };
-    let errors: Vec<f64> = (0..=STEPS).map(|step| rough(beta(step))).collect();
+    let errors: Vec<f64> = (0..=STEPS).map(|step| approximate(beta(step))).collect();
     let mut minima: Vec<usize> =
         (1..STEPS).filter(|&i| errors[i] <= errors[i - 1] && errors[i] <= errors[i + 1]).collect();
     minima.extend([0, STEPS]);
     minima.sort_by(|&a, &b| errors[a].total_cmp(&errors[b]));
-    let probes = Probes::new(width, edge);
-    let exact = |beta: f64| probes.worst_error(&Nodes::new(&Shape::kaiser_bessel(width, beta)));
+    let probes = ErrorProbes::new(width, edge);
+    let accurate = |beta: f64| probes.worst_error(&GaussNodes::new(&Shape::kaiser_bessel(width, beta)));
     let refined = minima.into_iter().take(MINIMA).map(|i| {
-        let beta = golden_section(beta(i.saturating_sub(1)), beta((i + 1).min(STEPS)), exact);
-        (exact(beta), beta)
+        let beta = golden_section(beta(i.saturating_sub(1)), beta((i + 1).min(STEPS)), accurate);
+        (accurate(beta), beta)
     });
     let (_, beta) = refined.min_by(|a, b| a.0.total_cmp(&b.0)).expect("the ends are among the minima");
     Shape::kaiser_bessel(width, beta)
 }
 
-/// The Fourier transform of a Kaiser-Bessel window, but for the factor W / I0(beta).
+/// Returns the Fourier transform of a Kaiser-Bessel window without the factor W / I0(beta).
 fn kaiser_bessel_transform(width: usize, beta: f64, xi: f64) -> f64 {
     let square = beta * beta - (PI * width as f64 * xi).powi(2);
     match square.abs().sqrt() {
@@ -317,7 +320,7 @@ fn kaiser_bessel_transform(width: usize, beta: f64, xi: f64) -> f64 {
     }
 }
 
-/// The positive nodes of Gauss's rule of 16 nodes on [-1, 1], and their weights.
+/// Positive nodes of Gauss's rule with 16 nodes on [-1, 1], and their weights.
 #[rustfmt::skip]
 const GAUSS: [(f64, f64); 8] = [
     (0.09501250983763744, 0.1894506104550685), (0.2816035507792589, 0.18260341504492358),
@@ -326,20 +329,22 @@ const GAUSS: [(f64, f64); 8] = [
     (0.9445750230732326, 0.062253523938647894), (0.9894009349916499, 0.027152459411754096),
 ];
 
-/// A window at Gauss's nodes in its cells. Integrals of it and of its square are exact to rounding errors, since the
-/// window is smooth in each cell; that holds for the sum over all aliases too, however slowly they fall:
+/// The values of a window at Gauss's nodes in its cells. The window is smooth in each cell, so integrals of it and of
+/// its square are exact to rounding errors. The same is true for the sum over all aliases, however slowly they
+/// decrease:
 ///
 /// ```text
 /// sum_{p != 0} F(xi + p)^2 = int_0^1 |sum_j window(j + f - W/2) exp(-i 2 pi xi (j + f - W/2)) - F(xi)|^2 df
 /// ```
-struct Nodes {
-    /// Offsets in a cell, and weights.
+struct GaussNodes {
+    /// Offsets of the nodes in a cell, and their weights.
     rule: [(f64, f64); 2 * GAUSS.len()],
-    /// The values of the taps at each offset.
+    /// Values of the taps at each offset.
     taps: Vec<Vec<f64>>,
 }
 
-impl Nodes {
+impl GaussNodes {
+    /// Returns the offsets of the nodes in a cell, and their weights.
     fn rule() -> [(f64, f64); 2 * GAUSS.len()] {
         std::array::from_fn(|i| {
             let (node, weight) = GAUSS[i / 2];
@@ -347,23 +352,24 @@ impl Nodes {
         })
     }
 
-    fn new(shape: &Shape) -> Nodes {
-        let rule = Nodes::rule();
+    /// Evaluates a window at the nodes.
+    fn new(shape: &Shape) -> GaussNodes {
+        let rule = GaussNodes::rule();
         let mut taps = shape.taps_at(&std::array::from_fn::<f64, { GAUSS.len() }, _>(|i| rule[2 * i].0));
         // The window is even.
         for i in 0..GAUSS.len() {
             taps.insert(2 * i + 1, taps[2 * i].iter().rev().copied().collect());
         }
-        Nodes { rule, taps }
+        GaussNodes { rule, taps }
     }
 
-    /// F(xi), and the sum of F(xi + p)^2 over p != 0.
+    /// Returns F(xi), and the sum of F(xi + p)^2 over p != 0.
     fn transform(&self, xi: f64) -> (f64, f64) {
-        // Offsets below 1/2 are enough: the window is even.
-        let below = self.rule.iter().zip(&self.taps).step_by(2);
+        // Offsets below 1/2 are sufficient, as the window is even.
+        let lower_half = self.rule.iter().zip(&self.taps).step_by(2);
         let sums: [(f64, f64, f64); GAUSS.len()] = {
-            let mut sums = below.map(|((f, weight), taps)| {
-                let (re, im) = phased(taps, *f, xi);
+            let mut sums = lower_half.map(|((f, weight), taps)| {
+                let (re, im) = transform_of_taps(taps, *f, xi);
                 (2.0 * weight, re, im)
             });
             std::array::from_fn(|_| sums.next().expect("a sum for each node"))
@@ -372,22 +378,23 @@ impl Nodes {
         (main, sums.iter().map(|(weight, re, im)| weight * ((re - main).powi(2) + im * im)).sum())
     }
 
+    /// Returns the relative aliasing error at frequency `xi`.
     fn alias_error(&self, xi: f64) -> f64 {
         let (main, alias) = self.transform(xi);
         (alias / (main * main + alias)).sqrt()
     }
 
-    /// The integral of the window times itself `shift` cells away.
+    /// Returns the integral of the window times the window shifted by `shift` cells.
     fn product(&self, shift: usize) -> f64 {
-        let of_node = |(rule, taps): (&(f64, f64), &Vec<f64>)| {
+        let term = |(rule, taps): (&(f64, f64), &Vec<f64>)| {
             rule.1 * taps.iter().zip(&taps[shift..]).map(|(a, b)| a * b).sum::<f64>()
         };
-        self.rule.iter().zip(&self.taps).map(of_node).sum()
+        self.rule.iter().zip(&self.taps).map(term).sum()
     }
 }
 
-/// sum_j taps(j) exp(-i 2 pi xi (j + f - W/2))
-fn phased(taps: &[f64], f: f64, xi: f64) -> (f64, f64) {
+/// Returns real and imaginary part of sum_j taps(j) exp(-i 2 pi xi (j + f - W/2)).
+fn transform_of_taps(taps: &[f64], f: f64, xi: f64) -> (f64, f64) {
     let start = f - 0.5 * taps.len() as f64;
     taps.iter().enumerate().fold((0.0, 0.0), |(re, im), (j, tap)| {
         let (s, c) = (2.0 * PI * xi * (start + j as f64)).sin_cos();
@@ -395,17 +402,18 @@ fn phased(taps: &[f64], f: f64, xi: f64) -> (f64, f64) {
     })
 }
 
-/// Voxels among which the worst is looked for, and their phases at all taps: for many windows of one width.
-struct Probes {
-    /// [voxel][node][tap], sine and cosine, for offsets below 1/2
+/// Voxels in which the worst error of many windows of one width is searched, with their phases at all taps.
+struct ErrorProbes {
+    /// Sine and cosine, [voxel][node][tap], for offsets below 1/2.
     phases: Vec<[Vec<(f64, f64)>; GAUSS.len()]>,
 }
 
-impl Probes {
-    fn new(width: usize, edge: f64) -> Probes {
-        // Closer towards the edge, where the error changes most.
+impl ErrorProbes {
+    /// Computes the phases of voxels up to frequency `edge`.
+    fn new(width: usize, edge: f64) -> ErrorProbes {
+        // Voxels are closer towards the edge, where the error changes most.
         let voxels = 16 + 3 * width;
-        let rule = Nodes::rule();
+        let rule = GaussNodes::rule();
         let voxel = |i: usize| {
             let xi = edge * (0.5 * PI * i as f64 / (voxels - 1) as f64).sin();
             std::array::from_fn(|node| {
@@ -413,11 +421,11 @@ impl Probes {
                 (0..width).map(|j| (2.0 * PI * xi * (start + j as f64)).sin_cos()).collect()
             })
         };
-        Probes { phases: (0..voxels).map(voxel).collect() }
+        ErrorProbes { phases: (0..voxels).map(voxel).collect() }
     }
 
-    /// The largest error, between voxels by a parabola.
-    fn worst_error(&self, nodes: &Nodes) -> f64 {
+    /// Returns the largest error. Between voxels, the error is interpolated by a parabola.
+    fn worst_error(&self, nodes: &GaussNodes) -> f64 {
         let square = |phases: &[Vec<(f64, f64)>; GAUSS.len()]| {
             let mut sums = [(0.0, 0.0, 0.0); GAUSS.len()];
             for (i, (sum, phases)) in sums.iter_mut().zip(phases).enumerate() {
@@ -432,20 +440,20 @@ impl Probes {
             alias / (main * main + alias)
         };
         let errors: Vec<f64> = self.phases.iter().map(|phases| square(phases).sqrt()).collect();
-        let top = |three: &[f64]| match three {
+        let peak = |neighbours: &[f64]| match neighbours {
             &[a, b, c] if b > a && b > c => b - 0.125 * (a - c) * (a - c) / (a - 2.0 * b + c),
             _ => 0.0,
         };
-        errors.windows(3).map(top).chain(errors.iter().copied()).fold(0.0, f64::max)
+        errors.windows(3).map(peak).chain(errors.iter().copied()).fold(0.0, f64::max)
     }
 }
 
-/// The polynomial of a tap, of coefficients as [`Shape::polynomials`] returns them.
+/// Evaluates the polynomial of a tap, with coefficients in the layout of [`Shape::polynomials`].
 fn polynomial(taps: &[Vec<f64>], tap: usize, t: f64) -> f64 {
     taps.iter().fold(0.0, |sum, row| sum * t + row[tap])
 }
 
-/// The modified Bessel function of order zero: its power series, every term of which is positive.
+/// Returns the modified Bessel function of order zero, by its power series. All terms are positive.
 pub(crate) fn bessel_i0(x: f64) -> f64 {
     let quarter = 0.25 * x * x;
     let mut term = 1.0;
@@ -459,7 +467,7 @@ pub(crate) fn bessel_i0(x: f64) -> f64 {
     sum
 }
 
-/// The minimum in [low, high] of a function that has one.
+/// Returns the position of the minimum of a function with one minimum in [low, high].
 fn golden_section(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let ratio = 0.5 * (5f64.sqrt() - 1.0);
     let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
@@ -478,7 +486,7 @@ fn golden_section(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// Coefficients, highest power first, of the polynomial that interpolates f in the Chebyshev nodes of [-1, 1].
+/// Computes the polynomial that interpolates f at the Chebyshev nodes of [-1, 1]: coefficients, highest power first.
 fn chebyshev_fit(degree: usize, f: impl Fn(f64) -> f64) -> Vec<f64> {
     let n = degree + 1;
     let angle = |i: usize| PI * (i as f64 + 0.5) / n as f64;
@@ -512,7 +520,7 @@ mod tests {
     use super::*;
     use crate::backend::MAX_WIDTH;
 
-    /// Twice the integral of an even function over [0, end], by Simpson's rule on 2 `steps` intervals.
+    /// Computes twice the integral of an even function over [0, end], by Simpson's rule on 2 `steps` intervals.
     fn simpson(steps: usize, end: f64, f: impl Fn(f64) -> f64) -> f64 {
         let h = end / (2 * steps) as f64;
         let inner: f64 = (1..2 * steps).map(|i| f(i as f64 * h) * if i % 2 == 1 { 4.0 } else { 2.0 }).sum();
@@ -534,7 +542,7 @@ mod tests {
     fn fourier_transform_is_the_integral_of_the_window() {
         for shape in families() {
             for xi in [0.0, 0.1, 0.33, 0.5] {
-                // Windows of polynomials have small steps from cell to cell.
+                // Polynomial windows have small steps between cells.
                 let bound = if shape.window() == Window::Minimax { 1e-6 } else { 1e-8 };
                 let steps = 2 * 7 * 4 * 3 * 30;
                 let integral = simpson(steps, 0.5 * shape.width as f64, |x| shape.value(x) * (2.0 * PI * x * xi).cos());
@@ -547,37 +555,37 @@ mod tests {
     #[test]
     fn gauss_s_rule_is_exact_for_powers() {
         for power in 0..32 {
-            let sum: f64 = Nodes::rule().iter().map(|(f, weight)| weight * f.powi(power)).sum();
+            let sum: f64 = GaussNodes::rule().iter().map(|(f, weight)| weight * f.powi(power)).sum();
             assert!((sum * (power + 1) as f64 - 1.0).abs() < 1e-14, "{power}: {sum}");
         }
     }
 
-    /// Kaiser-Bessel's transform is known at all frequencies. Its aliases fall slowly: some thousand are summed.
+    /// Compares the error with a sum of 20,000 aliases of the Kaiser-Bessel window, whose transform is known.
     #[test]
-    fn aliases_of_all_periods_are_in_the_error() {
+    fn error_contains_aliases_of_all_periods() {
         for (width, sigma) in [(2, 2.0), (4, 1.25), (6, 1.5), (8, 2.0)] {
             let shape = Shape::best(Window::KaiserBessel, width, sigma);
-            let Form::KaiserBessel { beta, .. } = shape.form else { unreachable!() };
+            let WindowFunction::KaiserBessel { beta, .. } = shape.function else { unreachable!() };
             for part in [0.0, 0.4, 1.0] {
                 let f = |p: i32| kaiser_bessel_transform(width, beta, part * 0.5 / sigma + p as f64).powi(2);
                 let alias: f64 = (1..20_000).rev().map(|p| f(p) + f(-p)).sum();
                 let error = (alias / (alias + f(0))).sqrt();
-                let found = shape.alias_error(part * 0.5 / sigma);
-                assert!((found / error - 1.0).abs() < 1e-3, "{width} {sigma} {part}: {found:e}, {error:e}");
+                let computed = shape.alias_error(part * 0.5 / sigma);
+                assert!((computed / error - 1.0).abs() < 1e-3, "{width} {sigma} {part}: {computed:e}, {error:e}");
             }
         }
     }
 
-    /// At 400 voxels up to the edge, for oversamplings in the table and between.
+    /// Checks 400 voxels up to the edge, for oversamplings in the table and between.
     #[test]
-    fn no_voxel_errs_more_than_the_table_says() {
+    fn no_error_exceeds_the_value_in_the_table() {
         for width in 2..=MAX_WIDTH {
             for sigma in [1.25, 1.2501, 1.3, 1.333, 1.5, 1.75, 1.9999, 2.0, 2.2, 2.5, 3.0] {
                 for shape in Shape::candidates(Window::Minimax, width, sigma) {
-                    let (nodes, edge) = (Nodes::new(&shape), 0.5 / sigma);
+                    let (nodes, edge) = (GaussNodes::new(&shape), 0.5 / sigma);
                     let errors = (0..=400).map(|i| nodes.alias_error(edge * (i as f64 / 800.0 * PI).sin()));
                     let (worst, bound) = (errors.fold(0.0, f64::max), shape.worst_error(edge));
-                    // Beside the rounding errors of this sum, as the correction amplifies them.
+                    // Rounding errors of this sum, amplified by the correction.
                     let rounding = 4e-16 * shape.amplification(edge);
                     assert!(worst <= bound + rounding, "{width} {sigma} {shape:?}: {worst:e}, {bound:e}");
                 }
@@ -586,41 +594,41 @@ mod tests {
     }
 
     #[test]
-    fn least_worst_errors_are_at_most_six_tenths_of_kaiser_bessel_s() {
+    fn worst_errors_of_minimax_are_at_most_six_tenths_of_kaiser_bessel() {
         for width in 4..=8 {
             for step in 0..=12 {
                 let sigma = 1.25 + 0.0625 * step as f64;
-                let of = |window| Shape::best(window, width, sigma).worst_error(0.5 / sigma);
-                let (minimax, other) = (of(Window::Minimax), of(Window::KaiserBessel));
+                let worst = |window| Shape::best(window, width, sigma).worst_error(0.5 / sigma);
+                let (minimax, other) = (worst(Window::Minimax), worst(Window::KaiserBessel));
                 assert!(minimax <= 0.6 * other, "{width} {sigma}: {minimax:e}, {other:e}");
             }
         }
     }
 
-    /// The worst error has several minima over beta.
+    /// Compares the chosen beta with a fine scan, as the worst error has several minima over beta.
     #[test]
-    fn no_beta_of_a_scan_errs_less_than_the_one_that_is_found() {
+    fn chosen_beta_has_the_smallest_error_of_a_scan() {
         for width in 3..=9 {
             for sigma in (0..=12).map(|step| 1.25 + 0.0625 * step as f64) {
                 let edge = 0.5 / sigma;
                 let rule = PI * width as f64 * (1.0 - edge);
-                let probes = Probes::new(width, edge);
+                let probes = ErrorProbes::new(width, edge);
                 let error = |i: usize| {
                     let beta = rule * (0.6 + 0.45 * i as f64 / 1999.0);
-                    probes.worst_error(&Nodes::new(&Shape::kaiser_bessel(width, beta)))
+                    probes.worst_error(&GaussNodes::new(&Shape::kaiser_bessel(width, beta)))
                 };
                 let least = (0..2000).map(error).fold(f64::INFINITY, f64::min);
-                let found = Shape::best(Window::KaiserBessel, width, sigma).worst_error(edge);
-                assert!(found <= 1.01 * least, "{width} {sigma}: {found:e}, a scan {least:e}");
+                let chosen = Shape::best(Window::KaiserBessel, width, sigma).worst_error(edge);
+                assert!(chosen <= 1.01 * least, "{width} {sigma}: {chosen:e}, a scan {least:e}");
             }
         }
     }
 
     #[test]
-    fn corrections_are_the_best_in_the_least_squares_sense() {
+    fn corrections_are_optimal_in_the_least_squares_sense() {
         for shape in families() {
             for (n, grid) in [(1, 8), (6, 16), (33, 50), (128, 192)] {
-                let (nodes, correction) = (Nodes::new(&shape), shape.correction(n, grid).unwrap());
+                let (nodes, correction) = (GaussNodes::new(&shape), shape.correction(n, grid).unwrap());
                 assert_eq!(correction.len(), n);
                 for (i, factor) in correction.iter().enumerate() {
                     let (main, alias) = nodes.transform((i as f64 - (n / 2) as f64) / grid as f64);
@@ -648,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn wider_windows_and_finer_grids_err_less() {
+    fn wider_windows_and_finer_grids_have_smaller_errors() {
         for window in [Window::Minimax, Window::KaiserBessel] {
             let error = |w, sigma| Shape::best(window, w, sigma).worst_error(0.5 / sigma);
             for width in 3..MAX_WIDTH {

@@ -49,8 +49,8 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// After an error the plan is unchanged. In addition to the errors of [`Plan::new`] for numbers and memory:
-    /// - `MemoryLimit`: until the change is complete, the previous and the new samples are in memory together. The limit
-    ///   includes both, but not the states that calls in progress still use.
+    /// - `MemoryLimit`: until the change is complete, the previous and the new samples are in memory together. The
+    ///   limit includes both, but not the states that calls in progress still use.
     /// - `SizeMismatch` or `InvalidArgument`: the geometry differs from the plan in image size, list of voxels, voxel
     ///   basis, or number of coils or frames.
     /// - `InvalidArgument`: the geometry has coil maps and the plan has none, or the geometry has no weights and the

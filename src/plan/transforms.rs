@@ -18,8 +18,8 @@ impl<T: Real> Plan<T> {
     /// Computes kspace = E image, the samples that the scanner would measure.
     ///
     /// # Errors
-    /// `SizeMismatch` for a wrong length; `NotFinite` if the image contains a NaN or infinity, with its index, or if the
-    /// result overflows.
+    /// `SizeMismatch` for a wrong length; `NotFinite` if the image contains a NaN or infinity, with its index, or if
+    /// the result overflows.
     pub fn forward<'a>(
         &self,
         image: impl Into<Source<'a, Complex<T>>>,
@@ -63,8 +63,9 @@ impl<T: Real> Plan<T> {
     /// object keeps its scale. If the geometry has no weights, those of Pipe and Menon are computed once.
     ///
     /// # Errors
-    /// As [`Plan::adjoint`]; `InvalidArgument` if no sample with a positive weight lies near the centre of k-space (as
-    /// in an annulus), where the scale of the image is determined, or if one weight exceeds all others by far.
+    /// As [`Plan::adjoint`]. `InvalidArgument` if no sample with a positive weight lies near the centre of k-space (as
+    /// in an annulus), which determines the scale of the image. `InvalidArgument` if one weight exceeds all others by
+    /// far.
     pub fn grid<'a>(
         &self,
         kspace: impl Into<Source<'a, Complex<T>>>,
@@ -75,8 +76,8 @@ impl<T: Real> Plan<T> {
 
     /// Computes the filtered backprojection of 2D radial data, for spokes at any angles.
     ///
-    /// Each spoke is multiplied by the ramp |k| and the filter's window, and transformed to positions along its line. It
-    /// is then added to every voxel by linear interpolation (Schiwietz et al. 2006). Spokes are recognised from the
+    /// Each spoke is multiplied by the ramp |k| and the filter's window, and transformed to positions along its line.
+    /// It is then added to every voxel by linear interpolation (Schiwietz et al. 2006). Spokes are recognised from the
     /// trajectory, whose samples must be in the order of acquisition.
     ///
     /// Each sample is weighted by its area of k-space, so that an object keeps its scale for any angles, as with
@@ -84,9 +85,9 @@ impl<T: Real> Plan<T> {
     /// is less accurate near the edge of k-space; [`Plan::grid`] is faster.
     ///
     /// # Errors
-    /// As [`Plan::adjoint`]; `Unsupported` in 3D and for a list of voxels; `InvalidArgument` if the samples are not
-    /// evenly spaced spokes of one length through the centre of k-space, or if the spokes leave a sector of k-space
-    /// unmeasured.
+    /// As [`Plan::adjoint`]; `Unsupported` in 3D and for a list of voxels. `InvalidArgument` if the samples are not
+    /// evenly spaced spokes of one length through the centre of k-space, or if the spokes do not cover a sector of
+    /// k-space.
     pub fn fbp<'a>(
         &self,
         filter: Filter,
@@ -97,8 +98,8 @@ impl<T: Real> Plan<T> {
     }
 
     /// Computes the gridding reconstruction as far as the gridded k-space: [gx, gy, gz, coils, frames] on the
-    /// oversampled grid ([`crate::PlanInfo::grid`]), with k = 0 in cell floor(g/2). The image is the sum over cells u of
-    /// grid(u) exp(+i 2 pi u.r / g), multiplied by [`Plan::window_correction`] of each axis.
+    /// oversampled grid ([`crate::PlanInfo::grid`]), with k = 0 in cell floor(g/2). The image is the sum over cells u
+    /// of grid(u) exp(+i 2 pi u.r / g), multiplied by [`Plan::window_correction`] of each axis.
     ///
     /// # Errors
     /// As [`Plan::grid`]; `Unsupported` with method exact, which has no grid.
@@ -171,8 +172,8 @@ impl<T: Real> Plan<T> {
         self.snapshot().params.q_len()
     }
 
-    /// Computes Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), [2 nx, 2 ny, 2 nz], with displacement delta at
-    /// index delta + n. For a list of voxels, Q is computed at the positions in the list.
+    /// Computes Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), [2 nx, 2 ny, 2 nz], with displacement delta
+    /// at index delta + n. For a list of voxels, Q is computed at the positions in the list.
     ///
     /// # Errors
     /// `SizeMismatch` for a wrong length.

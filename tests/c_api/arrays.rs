@@ -259,7 +259,7 @@ fn numbers_that_overflow_are_refused() {
             let mut maps = poisoned::<f32>(VOXELS * COILS);
             // SAFETY: arrays have the lengths documented.
             let status = unsafe { recon_coil_maps(plan.0, s.kspace_at(), calibration, maps.as_mut_ptr().cast()) };
-            fails(status, RECON_INVALID_ARGUMENT, &[&calibration.to_string(), "at most 48"]);
+            fails(status, RECON_INVALID_ARGUMENT, &[&calibration.to_string(), "maximum is 48"]);
             untouched(&maps);
         }
         let mut maps = poisoned::<f32>(VOXELS * COILS);

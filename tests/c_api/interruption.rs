@@ -255,7 +255,7 @@ fn threads_are_interrupted_independently() {
     let o = options(|o| (o.device, o.method) = (1, 1));
     let o = recon_options { interrupt: Some(one), interrupt_data: (&raw const data).cast_mut().cast(), ..o };
     // SAFETY: structures and arrays are alive. In this thread, creating the plan is stopped at the first poll.
-    fails(unsafe { recon_plan_create(&raw const g, &raw const o, &raw mut none) }, RECON_CANCELLED, &["the making"]);
+    fails(unsafe { recon_plan_create(&raw const g, &raw const o, &raw mut none) }, RECON_CANCELLED, &["the creation"]);
     let (g, o) = (Sendable(g), Sendable(o));
     let plan = std::thread::scope(|scope| {
         let make = || Sendable(Handle::new(g.get(), o.get()));

@@ -27,7 +27,7 @@ use crate::nufft::segmented::Segmented;
 use crate::nufft::Nufft;
 use crate::reconstruction::density::Weighting;
 use num_complex::Complex;
-use state::{Buffers, CoilMaps, EncodingTransform, TrajectoryState, WeightingState};
+use state::{CoilMaps, EncodingBuffers, EncodingTransform, TrajectoryState, WeightingState};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ pub(crate) struct Encoding<T: Real, B: Backend<T>> {
     /// Off-resonance and decay maps; `None` if the scan has neither.
     pub(super) field: Option<Arc<Field<T, B>>>,
     execution: ExecutionParams,
-    buffers: Buffers<T, B>,
+    buffers: EncodingBuffers<T, B>,
 }
 
 /// Parameters of the computation, chosen from the sizes and options of the scan.
@@ -118,7 +118,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 batch_size,
                 limit,
             },
-            buffers: Buffers::new(),
+            buffers: EncodingBuffers::new(),
             backend,
         })
     }

@@ -162,7 +162,7 @@ impl<T: Real, B: Backend<T>> CoilMaps<T, B> {
 }
 
 /// Pools of reusable buffers for complex values.
-pub(crate) struct Buffers<T: Real, B: Backend<T>> {
+pub(crate) struct EncodingBuffers<T: Real, B: Backend<T>> {
     /// Buffers for one image.
     pub image: Arc<Pool<B::Array<Complex<T>>>>,
     /// Buffers for the images of one batch of coils or frames.
@@ -175,10 +175,10 @@ pub(crate) struct Buffers<T: Real, B: Backend<T>> {
     pub node_coil_image: Arc<Pool<B::Array<Complex<T>>>>,
 }
 
-impl<T: Real, B: Backend<T>> Buffers<T, B> {
+impl<T: Real, B: Backend<T>> EncodingBuffers<T, B> {
     /// Creates empty pools.
     pub fn new() -> Self {
-        Buffers {
+        EncodingBuffers {
             image: Arc::default(),
             image_batch: Arc::default(),
             sample_batch: Arc::default(),
@@ -189,7 +189,7 @@ impl<T: Real, B: Backend<T>> Buffers<T, B> {
 
     /// Returns the pools of a changed encoding. Pools whose buffers keep their size are shared.
     pub fn after_change(&self, same_batch_size: bool, same_sample_count: bool) -> Self {
-        let mut buffers = Buffers { image: self.image.clone(), ..Buffers::new() };
+        let mut buffers = EncodingBuffers { image: self.image.clone(), ..EncodingBuffers::new() };
         if same_batch_size {
             buffers.image_batch = self.image_batch.clone();
         }

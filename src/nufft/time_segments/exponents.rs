@@ -1,4 +1,5 @@
-//! The range of exponents of a sum: half the range of frequencies, the range of decay rates, and half the range of times.
+//! The range of exponents of a sum: half the range of frequencies, the range of decay rates, and half the range of
+//! times.
 
 use crate::base::off_resonance::MinMax;
 use std::f64::consts::{PI, TAU};
@@ -58,8 +59,8 @@ impl ExponentRange {
         evenly_spaced(0.0, 1.0, count).map(|fraction| self.rate(fraction))
     }
 
-    /// Returns times relative to the middle, and the weight of each in the mean over all times. They are denser at early
-    /// times, to sample the fastest signals.
+    /// Returns times relative to the middle, and the weight of each in the mean over all times. They are denser at
+    /// early times, to sample the fastest signals.
     pub fn times(&self, count: usize) -> impl Iterator<Item = (f64, f64)> + Clone + '_ {
         let octaves = (2.0 * self.decay[1] * self.time).ln_1p().max(1e-9);
         let count = if self.time > 0.0 { count.max(2) } else { 1 };
@@ -70,8 +71,8 @@ impl ExponentRange {
         })
     }
 
-    /// Returns the logarithm of the root mean square, over all times, of a signal that is 1 at the first time and decays at
-    /// rate `r`.
+    /// Returns the logarithm of the root mean square, over all times, of a signal that is 1 at the first time and
+    /// decays at rate `r`.
     pub fn log_rms(&self, r: f64) -> f64 {
         let a = 4.0 * r * self.time;
         if a < 1e-6 {

@@ -1,15 +1,16 @@
 //! Off-resonance and decay as a short sum.
 //!
-//! exp(-(R + i 2 pi f) t) = sum_l b_l(t) exp(-(R + i 2 pi f) tau_l) for all f, R and t of a scan, with the smallest
-//! number of terms that meets a tolerance.
+//! For all f, R and t of a scan, exp(-(R + i 2 pi f) t) = sum_l b_l(t) exp(-(R + i 2 pi f) tau_l). The sum has the
+//! smallest number of terms that meets a tolerance.
 //!
 //! Each term is a transform without off-resonance (time segmentation: Noll et al., IEEE Trans. Med. Imaging 10:629,
-//! 1991). The b_l are a least-squares fit (Man et al., Magn. Reson. Med. 37:785, 1997; Fessler et al., IEEE Trans. Signal
-//! Process. 53:3393, 2005), with four differences:
+//! 1991). The b_l are a least-squares fit (Man et al., Magn. Reson. Med. 37:785, 1997; Fessler et al., IEEE Trans.
+//! Signal Process. 53:3393, 2005), with four differences:
 //!
-//! - All frequencies of the range have the same weight, however few voxels have them. So every voxel meets the tolerance.
-//! - The nodes tau_l are denser towards both ends, but less than Chebyshev nodes. The number of terms is then that of the
-//!   singular value decomposition, or one more.
+//! - All frequencies of the range have the same weight, however few voxels have them. So every voxel meets the
+//!   tolerance.
+//! - The nodes tau_l are denser towards both ends, but less than Chebyshev nodes. The number of terms is then that of
+//!   the singular value decomposition, or one more.
 //! - The frequency range is shifted to be symmetric about 0, so that the b_l are real.
 //! - With decay, the nodes may also be the pivots of a QR decomposition of the signals by times (Cheng et al., SIAM J.
 //!   Sci. Comput. 26:1389, 2005). The b_l are then at most about 1, and terms do not cancel at any decay.
@@ -161,8 +162,8 @@ impl TimeSegments {
         best.map_or_else(|| Err(unsupported_error(band, expected, least_error, T::NAME)), Ok)
     }
 
-    /// Returns the largest root mean square error of the sum, relative to that of a signal. Factors of voxels and samples
-    /// are rounded to the precision of the arrays, and summed in it. `start` is the first time.
+    /// Returns the largest root mean square error of the sum, relative to that of a signal. Factors of voxels and
+    /// samples are rounded to the precision of the arrays, and summed in it. `start` is the first time.
     fn measured_error<T: Real>(&self, range: &ExponentRange, start: f64, kind: ExponentKind) -> Result<f64> {
         let terms = self.len();
         let frequencies: &[f64] = if range.frequency > 0.0 { &[-1.0, -0.613, 0.0, 0.271, 0.894, 1.0] } else { &[0.0] };
@@ -253,13 +254,13 @@ fn usable_rates<T: Real>(band: &OffResonanceRange) -> Result<MinMax> {
     };
     bail!(
         InvalidArgument,
-        "the decay rate of voxel {voxel} is {rate} 1/s, and sample times reach {max_time} s: {cause} would change by a factor \
-         of exp({product:.0}). Rates are R2* in 1/s (1000 over T2* in ms), times in seconds. Limit the rates where the \
+        "the decay rate of voxel {voxel} is {rate} 1/s, and sample times reach {max_time} s: {cause} would change by \
+         a factor of exp({product:.0}). Rates are R2* in 1/s (1000 over T2* in ms), times in seconds. Limit the rates where the \
          map is noise"
     );
 }
 
-/// Limits a rate to the one at which the signal at the first sample is 0 in precision `T`.
+/// Reduces a rate to at most the one at which the signal at the first sample is 0 in precision `T`.
 fn limited_rate<T: Real>(rate: f64, first_time: f64) -> f64 {
     let exponent = if T::EPSILON > f64::EPSILON { 69.0 } else { 300.0 };
     if first_time > 0.0 {

@@ -75,8 +75,8 @@ impl PivotNodes {
 /// Computes `count` nodes between -1 and 1 for waves of up to `c` radians: the zeros of a prolate spheroidal function.
 ///
 /// At these points the integral of ((chi - c^2 x^2) / (1 - x^2))^(1/2) passes odd multiples of pi/2. They are Chebyshev
-/// nodes for small c, and evenly spaced if there are no more nodes than waves (Xiao, Rokhlin and Yarvin, Inverse Problems
-/// 17:805, 2001).
+/// nodes for small c, and evenly spaced if there are no more nodes than waves (Xiao, Rokhlin and Yarvin, Inverse
+/// Problems 17:805, 2001).
 pub(super) fn prolate_nodes(c: f64, count: usize) -> Result<Vec<f64>> {
     // With x = sin(phi) and k^2 = c^2 / chi, the integral is c / k times that of (1 - k^2 sin^2 phi)^(1/2).
     const STEPS: usize = 512;
