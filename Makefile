@@ -1,13 +1,13 @@
 # Demonstrates, tests, builds and installs. In Rust, use the crate.
 #
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
-#   make check                                  in two minutes, without root: formatting, lints, documentation, fast tests
+#   make check                                  formatting, lints, documents, fast tests: two minutes, no root
 #   make test                                   everything that can be checked on this machine
-#   make mutants                                one-line changes of the source, each with the test that must catch it: an hour or more
-#   make bench                                  speed beside DUCC0, FINUFFT and BART: docs/benchmarks, 20 minutes or more
-#   make bench-bundle                           what was built, packed so that `make bench` runs on another machine
-#   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: docs/benchmarks, in 3 minutes
-#   make matlab                                 recon_mex beside +recon in matlab/, for Octave, and for MATLAB if it is there
+#   make mutants                                one-line changes that a test must find: an hour or more
+#   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
+#   make bench-bundle                           the build, packed to run `make bench` on another machine
+#   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: 3 minutes
+#   make matlab                                 recon_mex beside +recon in matlab/, for Octave and MATLAB
 #   make && sudo make install                   to /usr/local
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
 PREFIX ?= /usr/local
@@ -17,7 +17,7 @@ INCLUDEDIR ?= $(PREFIX)/include
 
 CARGO ?= cargo
 CARGO_FLAGS ?= --release --locked
-# Where cargo leaves the library; another profile has another folder.
+# Folder in which cargo leaves the library; every profile has its own.
 PROFILE ?= release
 CARGO_TARGET_DIR ?= target
 BUILT ?= $(CARGO_TARGET_DIR)/$(PROFILE)
@@ -41,7 +41,7 @@ build:
 header:
 	RECON_UPDATE_HEADER=1 $(CARGO) test --locked --test header
 
-# Built here only where it was not built before.
+# Built here only if it was not built before.
 $(BUILT)/librecon.so:
 	$(CARGO) build --lib $(CARGO_FLAGS)
 
@@ -68,7 +68,7 @@ matlab: build
 	if command -v matlab >/dev/null; then found=1; matlab -batch "$$code" || exit 1; fi; \
 	if [ -z "$$found" ]; then echo "neither mkoctfile (Debian's octave-dev) nor matlab is on PATH"; exit 1; fi
 
-# Debian packages that the program (HDF5) and the tests of the installed copy need; nothing is done where they are there.
+# Debian packages for the program (HDF5) and the tests of the installed copy. Nothing is done if they are installed.
 PACKAGES := gcc g++ libc6-dev binutils pkg-config cmake libhdf5-dev
 
 deps:
@@ -113,10 +113,9 @@ $(nvrtc)/ready: tests/requirements.txt
 # Systems that the library is compiled for, though not run on.
 OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu
 
-# The tests of the transforms and of the solver run themselves again at each lower level of the vector unit, and say so.
-# The gadgets' tests need the ISMRMRD library, and where Gadgetron is installed (GADGETRON_HOME, or on the PATH) they try
-# the gadgets in it. MATLAB's side is tested in Octave, whose pictures need gnuplot (any), Ghostscript and a
-# font.
+# The tests of the transforms and of the solver run again at each lower level of the vector unit, and print so. The
+# gadgets' tests need the ISMRMRD library. If Gadgetron is installed (GADGETRON_HOME, or on the PATH), the gadgets also
+# run in it. The MATLAB functions are tested in Octave, whose pictures need gnuplot (any), Ghostscript and a font.
 test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
 test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
@@ -184,6 +183,6 @@ bench-gpu: deps
 	libraries=$$(ls -d $(abspath $(CARGO_TARGET_DIR))/bench-gpu-venv/lib/python3*/site-packages/nvidia/*/lib | paste -s -d :); \
 	LD_LIBRARY_PATH=$$libraries:$$LD_LIBRARY_PATH $(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
 
-# What MATLAB's side adds to a C call, in Octave.
+# Time that the MATLAB functions add to a C call, in Octave.
 bench-matlab: matlab
 	octave-cli --norc --eval "addpath('matlab'); addpath('benches'); matlab_overhead('$(BUILT)/librecon.a', 400)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A folder, and a tar file of it, with which the benchmark of the CPU runs on another machine: without Rust, compiler,
-# BART or network, with a Python of the version that is named here.
+# BART or network, with a Python of the version given here.
 #
 #     bundle.sh BUILT FOLDER PYTHON_VERSION
 #

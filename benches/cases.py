@@ -59,7 +59,7 @@ class Case:
     # Of every side only the settings that can win. A plan of a large case takes a gigabyte, and all plans of a case are
     # held at once, so that they can take turns.
     coarse: bool = False
-    # What a machine must have, so that the case is measured there.
+    # Requirements of the machine. On a smaller one the case is left out.
     cores: int = 1
     gibibytes: float = 0.0
 
@@ -147,7 +147,7 @@ def transform_named(name):
 
 
 
-# What is measured of plans: making one, and giving one another trajectory.
+# Measured quantities of plans: creation of one, and a new trajectory for one.
 PLAN, TRAJECTORY = "new plan", "new trajectory"
 
 

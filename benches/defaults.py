@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The measurements behind the defaults of conjugate gradients: errors of `recon cg` over iterations, lambda and prior.
 
-Phantoms with noise on several trajectories, and, where RECON_DATA_DIR names its folder, the in-vivo brain slice. Prints
-a table: the percent error of each setting for each case (best scale, within the object), and how much worse a setting
-is than the best of all in that case, in the mean and at worst over the cases. Then how far the default tolerance takes
-the image from that of exact transforms.
+Reconstructs phantoms with noise on several trajectories, and the in-vivo brain slice if RECON_DATA_DIR is its folder.
+Prints a table with the percent error of each setting for each case (best scale, within the object). Its last columns
+are the excess over the best setting of the case: the mean and the worst over the cases. Then prints the difference
+between the image at the default tolerance and that of exact transforms.
 
     python3 benches/defaults.py target/release/recon
 """

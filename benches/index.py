@@ -24,7 +24,7 @@ ABOUT = 1.1
 
 @dataclass(frozen=True)
 class Figure:
-    """Returns recon's time over a peer's for the same work at an error that both meet, or None if recon did not meet it."""
+    """Recon's time over a peer's for the same work at an error that both meet, or None if recon did not meet it."""
 
     claim: str
     case: str
@@ -180,8 +180,8 @@ def page(tables):
         "`make bench` writes this page (benches/index.py). Edit benches/ instead.",
         "`make bench` takes 20 minutes or more on an idle machine. It compares recon with DUCC0, FINUFFT, BART and the loop of\n"
         "Stone et al. 2008 on your CPU, at equal measured error, with 1, 2, 4 and so on to all threads. The cases are\n"
-        "transforms, plans, new trajectories, frames in real time, conjugate gradients and exact sums. It installs the peers (`apt` as root, and pip in\n"
-        "a virtual environment under `target/`) and writes one page named after the processor.\n\n"
+        "transforms, plans, new trajectories, frames in real time, conjugate gradients and exact sums. It installs the peers\n"
+        "(`apt` as root, and pip in a virtual environment under `target/`) and writes one page named after the processor.\n\n"
         "- `make bench BENCH_FLAGS=--quick` checks in a few minutes whether it works.\n"
         "- `--only CASES`, `--threads 1,4` and `--output DIR` restrict it.\n"
         "- `make bench-bundle` packs the built files for a machine without Rust, compiler or network.\n"
@@ -214,7 +214,7 @@ def written(root):
     """Returns the expected content of each file."""
     folder, readme = root / "docs" / "benchmarks", root / "README.md"
     found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("cpu-*.json"))}
-    # Quick runs tell whether the benchmark works, and no more.
+    # Quick runs only show whether the benchmark works.
     tables = {stem: results for stem, results in found.items() if not results["quick"]}
     return {folder / "README.md": page(tables), readme: with_weakest(readme.read_text(), tables)}
 

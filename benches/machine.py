@@ -55,7 +55,7 @@ def lacks(needed_cores, gibibytes):
 
 
 def table_name():
-    """Returns the stem of the table's files: the processor, and the level of recon's vector unit if one is requested."""
+    """Returns the stem of the table's files: the processor, and the level of the vector unit if one is requested."""
     name = f"cpu-{processor.name(Path('/proc/cpuinfo').read_text())}"
     level = os.environ.get("RECON_SIMD")
     return f"{name}-recon-{processor.slug(level)}" if level else name
@@ -73,7 +73,7 @@ def describe():
 
 
 def built_from(root):
-    """Returns the commit and the compiler of the library. A bundle has them in a file, since it has neither git nor cargo."""
+    """Returns the commit and the compiler of the library. A bundle has them in a file: it has neither git nor cargo."""
     noted = root / "built_from.json"
     if noted.exists():
         return json.loads(noted.read_text())

@@ -23,7 +23,7 @@ def progress(text):
 
 
 def busy_seconds():
-    """Returns the CPU seconds used by all processes since the machine started, and CPU seconds of this process and its children."""
+    """Returns the CPU seconds of all processes since the machine started, and of this process and its children."""
     user, nice, system, _, _, *interrupts = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     ticks = sum(map(int, (user, nice, system, *interrupts)))
     return ticks / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4])
@@ -55,10 +55,10 @@ def alternate(runs, functions, again=False):
     """Returns the seconds of each function in every round, and the number of cores that other processes used meanwhile.
 
     Each function has one turn in a round. The first round is not counted. With `again` a function runs twice in its
-    turn, and the second run counts: it finds the memory that the first has freed. Otherwise the time to make a plan
-    depends on who came before, because large plans give their memory back to the system, and the next must first
-    touch it again (propeller, 2 threads of an AMD EPYC, Zen 4: a plan of DUCC0 took 4.0 ms after a plan of recon, and
-    1.5 ms after one of its own).
+    turn, and the second run counts: it reuses the memory that the first has freed. Otherwise the creation of a plan
+    depends on the function before it. Large plans return their memory to the system, and the next must first touch it
+    again. On 2 threads of an AMD EPYC (Zen 4), a plan of DUCC0 for the case propeller took 4.0 ms after a plan of
+    recon, and 1.5 ms after one of its own.
     """
 
     def turn(function):
@@ -86,7 +86,7 @@ def random_complex(random, shape):
 
 
 def voxel_positions(dims, indices):
-    """Returns integer positions of voxels whose indices count x fastest. The origin is at index floor(n / 2) of each axis."""
+    """Returns integer positions of voxels whose indices count x fastest. The origin is at index floor(n / 2)."""
     positions, rest = [], indices
     for size in dims:
         positions.append((rest % size - size // 2).astype(np.float64))
@@ -152,7 +152,7 @@ def process(command, environment=None):
 
 
 def process_environment(threads):
-    """Returns the environment of a process that has the machine to itself, without run.py's settings for OpenMP threads."""
+    """Returns the environment of a process that runs alone, without run.py's settings for OpenMP threads."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_", "OPENBLAS_"))}
     return {**own, "OMP_NUM_THREADS": str(threads)}
 

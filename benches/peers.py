@@ -38,7 +38,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Transform:
-    """What to transform: coordinates in cycles per voxel and the input, both in single precision."""
+    """Input of a transform: coordinates in cycles per voxel and values, both in single precision."""
 
     dims: tuple
     k: list
@@ -155,7 +155,7 @@ def sweep(library, case, transform, quick, sides=tuple(SIDES)):
 
 
 def exact(library, dims, inputs, threads):
-    """Returns recon's exact sums for inputs (k, data, voxels), in their precision. If voxels is None: on the whole grid."""
+    """Returns recon's exact sums for inputs (k, data, voxels), in their precision; the whole grid if voxels is None."""
     k, data, voxels = inputs
     plan = recon_library.Plan(library, dims, k, threads, exact=True, voxels=voxels)
     output = np.zeros(dims[::-1] if voxels is None else voxels[0].size, data.dtype)

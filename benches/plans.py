@@ -1,9 +1,9 @@
 """Plans: the cost of creating one, and of setting a new trajectory.
 
-Each side makes the plan of the setting that won the transforms at an error, at this number of threads. A plan of recon
-serves the adjoint and the forward transform. A plan of DUCC0 is made for one of them: by its documentation it can be
-used for both, but it is optimised for the one that was named, and that is how the transforms were measured. So both of
-its plans are timed. A plan of FINUFFT has a type: the one for the adjoint (type 1) is timed, with its points set.
+Each side creates the plan of its fastest setting at an error, for this number of threads. A plan of recon is used for
+the adjoint and the forward transform. By its documentation, a plan of DUCC0 can be used for both, but it is optimised
+for the one given at its creation. The transforms were measured like that, so both of its plans are timed. A plan of
+FINUFFT has a type: the one for the adjoint (type 1) is timed, with its points set.
 
 A new trajectory has as many samples as the old one. DUCC0 needs a new plan for it.
 

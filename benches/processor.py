@@ -1,8 +1,8 @@
-"""The name of a processor, for the files of its table. What is used of it here are lines of /proc/cpuinfo.
+"""Name of a processor, for the files of its table, from lines of /proc/cpuinfo.
 
 Virtual machines often hide a processor's name ("AMD EPYC"), but not its family and model, which decide. They follow
 the tables of Linux (arch/x86/kernel/cpu/amd.c and arch/x86/include/asm/intel-family.h), and Arm's list of parts. A
-processor that is not in them is named after its vendor, family and model.
+processor that is not in them gets a name of its vendor, family and model.
 """
 
 import re
@@ -22,7 +22,7 @@ AMD = (
 INTEL = (
     (6, 0x3F, 0x3F, "haswell", "avx2"),
     (6, 0x4F, 0x4F, "broadwell", "avx2"),
-    # Cascade Lake and Cooper Lake have this model too; the stepping tells, and the tables of Linux do not name them.
+    # Cascade Lake and Cooper Lake have this model too. They differ in the stepping, which Linux's tables leave out.
     (6, 0x55, 0x55, "skylake", "avx512"),
     (6, 0x6A, 0x6C, "ice-lake", "avx512"),
     (6, 0x8F, 0x8F, "sapphire-rapids", "avx512"),

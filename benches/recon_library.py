@@ -138,7 +138,7 @@ class Plan:
         library.call("recon_plan_create", geometry, options, handle)
         self.seconds = time.perf_counter() - started
         self.handle = library.ffi.gc(handle[0], library.functions.recon_plan_destroy)
-        # What a geometry for set_trajectory must have again.
+        # Properties that a geometry for set_trajectory must have again.
         self.made_of = dict(dims=dims, coils=coils, voxels=voxels)
 
     def set_trajectory(self, k, weights=None):

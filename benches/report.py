@@ -358,7 +358,7 @@ TITLES = {
 
 
 def described(known, rows):
-    """What the cases are of which there are rows."""
+    """Describes the cases that have rows."""
     names = {row["case"] for row in rows}
     return " ".join(f"{case.name}: {case.what}." for case in known if case.name in names)
 

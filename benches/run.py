@@ -7,7 +7,7 @@ rounds, after one that does not. While other processes disturb them up to three 
 disturbed count. Every side sweeps its own tolerance; errors are measured against direct sums in double precision, and
 the fastest setting that meets an error stands for its side. At fewer threads than the most, settings that a first run
 shows to be more than twice as slow as the side's fastest are not measured further. BART, and what is compared with it,
-are whole processes. Tables go to stdout as they are measured, progress to stderr. Files are named after the processor,
+are whole processes. Tables go to stdout as they are measured, progress to stderr. Names of files contain the processor,
 for example cpu-amd-epyc-zen5.md, .json, .png and -growth.png, and go to --output, which is docs/benchmarks for a whole
 run, and otherwise target/bench/output. A table of another machine is never overwritten. Where a run may not take as
 long as all cases do, `--only` with `--add` measures some, and keeps the others that the same machine has measured
@@ -76,7 +76,7 @@ def options():
     return parsed
 
 
-# What two runs must have in common, so that their rows may stand in one table.
+# Properties that two runs must have in common, so that their rows can be in one table.
 CONDITIONS = ("machine", "versions", "threads", "quick", "runs", "checked")
 
 

@@ -1,4 +1,4 @@
-"""What all suites of the benchmark share: the library, the options, random data, and timing of candidates in turns."""
+"""Common parts of the suites of the benchmark: library, options, random data, and timing of candidates in turns."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ CHECKED, QUICK_CHECKED = 500, 100
 # checked, so that these sums take seconds, but never fewer than LEAST_CHECKED.
 MOST_EXPONENTIALS = 1 << 28
 LEAST_CHECKED = 64
-# A setting that takes so many times as long as another in one run will not be faster in the median of several.
+# A setting that is slower by this factor in one run will not be faster in the median of several.
 SLOWER = 2.0
 
 
@@ -32,7 +32,7 @@ class Session:
     threads: list
     quick: bool
     random: np.random.Generator
-    # What is not measured on this machine, and why: a line each.
+    # Measurements that this machine cannot make, and why: a line each.
     left_out: list = field(default_factory=list)
 
     def leave_out(self, what):

@@ -1,4 +1,4 @@
-// The CPU baseline of Stone et al. 2008, written anew: F^H d by direct sums.
+// The CPU baseline of Stone et al. 2008, our own version: F^H d by direct sums.
 //
 //     image(r) = sum_m d_m exp(i 2 pi k_m.r)
 //

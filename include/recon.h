@@ -73,44 +73,43 @@ typedef enum {
     RECON_INVALID_SIZE = 2,
     // A size, or a product of sizes, does not fit the address space.
     RECON_SIZE_OVERFLOW = 3,
-    // Two counts that must agree do not.
+    // Two counts that must be equal differ.
     RECON_SIZE_MISMATCH = 4,
     // A coordinate, weight, sample or voxel is NaN or infinite; the message says which.
     RECON_NOT_FINITE = 5,
     // A k-space coordinate lies outside [-0.5, 0.5) cycles per voxel; the message says which.
     RECON_COORDINATE_OUT_OF_RANGE = 6,
-    // The tolerance cannot be met, or is no tolerance at all.
+    // The tolerance cannot be met, or is not a valid tolerance.
     RECON_TOLERANCE_OUT_OF_RANGE = 7,
-    // An enumeration holds a value that this version does not know; the message lists those it does.
+    // An enumeration has a value that is unknown to this version; the message lists the known values.
     RECON_UNKNOWN_VALUE = 8,
-    // A structure announces a struct_size that this version does not know: call its _init function first.
+    // A structure has a struct_size that is unknown to this version: call its _init function first.
     RECON_UNKNOWN_STRUCT_SIZE = 9,
-    // Another argument has a value that makes no sense: a misaligned pointer, arrays that overlap, a negative
-    // weight.
+    // Another argument has an invalid value: a misaligned pointer, arrays that overlap, a negative weight.
     RECON_INVALID_ARGUMENT = 10,
-    // The memory limit is too small; the message says the bytes needed.
+    // The memory limit is too small; the message states the bytes needed.
     RECON_MEMORY_LIMIT = 11,
     // The host is out of memory.
     RECON_OUT_OF_HOST_MEMORY = 12,
     // The device is out of memory.
     RECON_OUT_OF_DEVICE_MEMORY = 13,
-    // There is no device of the kind asked for.
+    // No device of the requested kind exists.
     RECON_NO_DEVICE = 14,
-    // A driver is there, but a library it needs (NVRTC) is not, or they do not fit together; the message says
-    // what to install.
+    // A driver is installed, but a library that it needs (NVRTC) is missing, or the two are incompatible; the
+    // message states what to install.
     RECON_DRIVER_INCOMPLETE = 15,
-    // The progress callback or the interrupt callback asked to stop.
+    // The progress callback or the interrupt callback requested a stop.
     RECON_CANCELLED = 16,
-    // This version cannot do what was asked.
+    // This version does not support the requested operation.
     RECON_UNSUPPORTED = 17,
     // A file could not be read or written.
     RECON_IO = 18,
-    // A file was read but its contents are wrong.
+    // A file was read, but its contents are invalid.
     RECON_BAD_FILE = 19,
     // A defect in this library: please report the message. Outputs of the call may be half written.
     RECON_INTERNAL = 20,
-    // The GPU failed while computing. Outputs of the call may be half written, and the GPU may be of no use to
-    // this process any more.
+    // The GPU failed during a computation. Outputs of the call may be half written, and this process may be
+    // unable to use the GPU again.
     RECON_DEVICE_FAILED = 21,
 } recon_status;
 

@@ -3,8 +3,8 @@
 // A knot is a sum over the samples of its spoke, by Horner's rule in exp(i 2 pi b), where b is the phase step in turns
 // from one sample to the next. A new sum begins after PART samples, which limits the growth of rounding errors.
 //
-// `spokes` has four numbers per spoke: the phase in turns of its first sample and of a step, at the knot next to the
-// middle, and the knots from a voxel to the next along x and along y.
+// `spokes` has four numbers per spoke. Two are phases in turns, of its first sample and of a step, at the knot next to
+// the middle. Two are the knots from a voxel to the next, along x and along y.
 
 #define PART 256
 #define WIDE 32

@@ -1,5 +1,6 @@
 // Waves exp(i 2 pi k.r) and voxel pairs, for the direct sums. The host puts this file between common.cuh and the
 // exact_*.cu files.
+//
 // A phase is in turns: 1 is 2 pi. The polynomials may be changed together with the CPU's.
 
 #if DOUBLE

@@ -1,5 +1,5 @@
-//! The lowest layer: options, geometry, errors, precisions, interruption, buffers and files, and two numerical tools that
-//! several layers use (`dense`, `random`). It contains no algorithms of reconstruction.
+//! The lowest layer: options, geometry, errors, precisions, interruption, buffers and files. Two numerical tools are
+//! used by several layers (`dense`, `random`). It contains no algorithms of reconstruction.
 
 pub mod acquisition;
 pub mod atomic_file;

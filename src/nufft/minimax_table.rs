@@ -5,11 +5,11 @@
 pub(super) struct Family {
     pub width: usize,
     pub degree: usize,
-    /// Windows whose linear combinations are the windows of the rows. Each has coefficients of the powers of t = 2 f - 1,
-    /// lowest first, for half of the taps.
+    /// Windows whose linear combinations are the windows of the rows. Each has coefficients of the powers of
+    /// t = 2 f - 1, lowest first, for half of the taps.
     pub modes: &'static [f64],
-    /// Rows in ascending order of oversampling. Each has the oversampling, the worst error, the amplification of rounding
-    /// errors, and the coefficient of each mode.
+    /// Rows in ascending order of oversampling. Each has the oversampling, the worst error, the amplification of
+    /// rounding errors, and the coefficient of each mode.
     pub rows: &'static [f64],
 }
 

@@ -1,5 +1,7 @@
 //! Scan without the motion of its blades, and the motion that was found.
 
+#[cfg(doc)]
+use super::options::BladePhase;
 use crate::base::real::Real;
 use num_complex::Complex;
 
@@ -10,7 +12,7 @@ pub struct BladeMotion {
     pub rotation: f64,
     /// Translation of the object in voxels along x and y, after the rotation.
     pub translation: [f64; 2],
-    /// Phase in radians that was removed from the blade; for [`BladePhase::Smooth`](super::BladePhase::Smooth), its mean over the image.
+    /// Phase in radians that was removed from the blade; for [`BladePhase::Smooth`], its mean over the image.
     pub phase: f64,
     /// Correlation, from 0 to 1, of the corrected blade with all others near the centre of k-space.
     pub correlation: f64,

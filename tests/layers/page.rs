@@ -25,9 +25,12 @@ fn bodies(text: &str, name: &str) -> Vec<String> {
     let starts = |line: &str| {
         line.match_indices(name).any(|(at, _)| {
             let after = line[at + name.len()..].chars().next();
-            let before = line[..at].trim_end();
-            (before.ends_with("fn") || before.ends_with("void")) && matches!(after, Some('(' | '<'))
-        }) || line.starts_with(&format!("{name}("))
+            let is_rust = line[..at].trim_end().ends_with("fn") && matches!(after, Some('(' | '<'));
+            // A function of C or C++ is defined in an unindented line, after its type or class.
+            let is_unindented = !line.starts_with(' ') && !line.ends_with(';');
+            let is_c = is_unindented && after == Some('(') && (at == 0 || line[..at].ends_with([' ', ':']));
+            is_rust || is_c
+        })
     };
     let mut found = Vec::new();
     for (first, line) in lines.iter().enumerate().filter(|(_, line)| starts(line)) {
@@ -73,7 +76,8 @@ fn walks_are_those_of_the_source() {
 }
 
 /// Every file that the page names exists. Every name in backticks is in the file after it ("`name` in FILE" or "`name`
-/// of FILE"), or else in one of the files of its row, list item or paragraph, or else anywhere in the source.
+/// of FILE"). Without such a file it is in one of the files of its row, list item or paragraph, or anywhere in the
+/// source if these have no file.
 #[test]
 fn files_and_names_of_the_page_exist() {
     let page = std::fs::read_to_string(root().join(PAGE)).unwrap();

@@ -48,10 +48,11 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Reads all Rust files of a folder of the project. Files of tests are left out.
+    /// Reads all Rust files of a folder of the project. Files and folders of tests are left out.
     pub fn read(folder: &str) -> Self {
         let files = files(&root().join(folder), &["rs"]);
-        let files: Vec<_> = files.into_iter().filter(|(path, _)| stem(path) != "tests").collect();
+        let is_test = |path: &str| Path::new(path).with_extension("").iter().any(|part| part == "tests");
+        let files: Vec<_> = files.into_iter().filter(|(path, _)| !is_test(path)).collect();
         let modules = files.iter().map(|(path, _)| (module_of(path), path.clone())).collect();
         Self { code: files.into_iter().map(|(path, text)| (path, code(&text))).collect(), modules }
     }

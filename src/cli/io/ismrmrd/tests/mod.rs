@@ -9,11 +9,11 @@ mod samples;
 
 pub(crate) use super::storage::{Acquisition, AcquisitionHeader, EncodingCounters};
 
-use super::super::tests::{ramp, test_data, write_dataset, write_series, TempDir};
 use super::header::*;
 use super::storage::{flag, require_fields};
 use super::*;
-use crate::io::{Image, Placement, ScanIndex};
+use crate::io::image::{Image, Placement, ScanIndex};
+use crate::io::tests::{ramp, test_data, write_dataset, write_series, TempDir};
 use hdf5::types::{TypeDescriptor, VarLenArray};
 use num_complex::Complex;
 use recon::acquisition::AcquisitionUse;
