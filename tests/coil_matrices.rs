@@ -161,7 +161,7 @@ fn the_strongest_virtual_coils_are_kept() {
         let lost = norm(&mapped(&part.matrix, samples, &data)).powi(2) / total;
         assert!((lost - part.kept()).abs() < 1e-12);
         kind(energy.compression(Keep::Coils(0)), ErrorKind::InvalidSize, &["at least one"]);
-        kind(energy.compression(Keep::Coils(coils + 1)), ErrorKind::InvalidSize, &["no more than coils"]);
+        kind(energy.compression(Keep::Coils(coils + 1)), ErrorKind::InvalidSize, &["at most the number of coils"]);
         for part in [0.0, 1.1, f64::NAN] {
             kind(energy.compression(Keep::Energy(part)), ErrorKind::InvalidArgument, &["energy"]);
         }
@@ -170,7 +170,7 @@ fn the_strongest_virtual_coils_are_kept() {
     kind(empty.compression(Keep::Coils(2)), ErrorKind::InvalidArgument, &["all data are 0"]);
     assert!(CoilEnergy::new(0).is_err());
     let mut energy = CoilEnergy::new(3).unwrap();
-    kind(energy.add::<f32>(4, &[]), ErrorKind::SizeMismatch, &["whole frames"]);
+    kind(energy.add::<f32>(4, &[]), ErrorKind::SizeMismatch, &["whole number of frames"]);
     kind(energy.add::<f32>(4, &[Complex::default(); 13]), ErrorKind::SizeMismatch, &["13", "3 coils"]);
     kind(energy.add(1, &[Complex::new(f32::NAN, 0.0); 3]), ErrorKind::NotFinite, &["number 0 "]);
 }

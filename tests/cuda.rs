@@ -137,7 +137,7 @@ fn lambda_of_the_noise_is_that_of_the_cpu() {
     let sink = unsafe { Sink::device(to.pointer().address() as *mut Complex<f32>, 64 * 64) };
     let error = plan.cg(source, sink, &options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
-    assert!(error.message().contains("give lambda for data on the GPU"), "{error}");
+    assert!(error.message().contains("find it once for data in host memory"), "{error}");
 }
 
 /// Compares strong decay with direct sums in double precision: the tolerance is met, or plan creation fails.

@@ -112,7 +112,7 @@ fn levels_that_do_not_fit_are_refused() {
     fails(&plan, &at(2.5 * scan.level), invalid, &["noise of the data is", "too high"]);
     fails(&plan, &at(-1.0), invalid, &["noise level is -1"]);
     fails(&plan, &at(f64::NAN), invalid, &["noise level is NaN"]);
-    fails(&plan, &CgOptions { lambda: 0.5, ..at(1.0) }, invalid, &["lambda is 0.5", "one of the two"]);
+    fails(&plan, &CgOptions { lambda: 0.5, ..at(1.0) }, invalid, &["lambda is 0.5", "give only one"]);
     let (k, weights) = (slices(&scan.ring.k), vec![1f32; scan.ring.samples()]);
     let geometry = Geometry::new(&[48, 48], &k).coils(COILS).coil_maps(&scan.maps).weights(&weights);
     let weighted = Plan::new(&geometry, &Options { device: Device::Cpu, ..Options::default() }).unwrap();

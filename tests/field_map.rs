@@ -379,8 +379,8 @@ fn what_makes_no_map_is_refused() {
     use ErrorKind::*;
     refused(Echoes { times: &[0.002], ..good }, USUAL, InvalidSize, &["two echoes"]);
     refused(Echoes { times: &[], ..good }, USUAL, InvalidSize, &["0 echo times"]);
-    refused(Echoes { times: &[0.002, 0.002], ..good }, USUAL, InvalidArgument, &["increase", "each time once"]);
-    refused(Echoes { times: &[0.004, 0.002], ..good }, USUAL, InvalidArgument, &["0.002 s after 0.004 s"]);
+    refused(Echoes { times: &[0.002, 0.002], ..good }, USUAL, InvalidArgument, &["increasing", "each time once"]);
+    refused(Echoes { times: &[0.004, 0.002], ..good }, USUAL, InvalidArgument, &["0.002 s and follows 0.004 s"]);
     refused(Echoes { times: &[4.92, 7.38], ..good }, USUAL, InvalidArgument, &["4.92", "milliseconds", "1000"]);
     refused(Echoes { times: &[0.002, f64::NAN], ..good }, USUAL, NotFinite, &["echo time 1"]);
     refused(Echoes { dims: &[12], ..good }, USUAL, InvalidSize, &["2 or 3"]);

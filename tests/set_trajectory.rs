@@ -277,7 +277,7 @@ fn errors_name_the_cause_and_leave_the_plan_as_it_was() {
     use ErrorKind::*;
     let dims = vec![20, 25];
     refused(set(Geometry { dims, ..good.clone() }), SizeMismatch, &["[20, 25]", "[20, 24]", "make a new plan"]);
-    refused(set(Geometry { dims: vec![20, 24, 1], ..good.clone() }), SizeMismatch, &["one an axis"]);
+    refused(set(Geometry { dims: vec![20, 24, 1], ..good.clone() }), SizeMismatch, &["one per axis"]);
     refused(set(Geometry { coils: 3, ..good.clone() }), SizeMismatch, &["3 coils", "the plan 2"]);
     refused(set(Geometry { frames: 4, ..good.clone() }), SizeMismatch, &["4 frames", "the plan 1"]);
     refused(set(Geometry { basis: VoxelBasis::Box, ..good.clone() }), InvalidArgument, &["Box", "Point"]);

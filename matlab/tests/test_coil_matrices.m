@@ -127,7 +127,7 @@ lastwarn('', '');
 evalc('bad(''NoiseLevel'', 2 * level, ''Iterations'', 20);');
 [~, identifier] = lastwarn();
 check(strcmp(identifier, 'recon:Noise'), 'a level that does not fit the data is warned of');
-check_error(@() bad('NoiseLevel', level, 'Lambda', 1), 'recon:InvalidArgument', 'one of the two');
+check_error(@() bad('NoiseLevel', level, 'Lambda', 1), 'recon:InvalidArgument', 'give only one');
 check_error(@() bad('NoiseLevel', level / 100), 'recon:InvalidArgument', 'too low');
 check_error(@() bad('NoiseLevel', [1 2]), 'recon:InvalidArgument', 'NoiseLevel');
 check_error(@() bad('NoiseLevel', level, 'Weights', 'ramp'), 'recon:Unsupported', 'without density weights');

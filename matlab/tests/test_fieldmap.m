@@ -89,7 +89,7 @@ times = [0.004 0.006];
 images = complex(ones(8, 6, 2), 1);
 check_error(@() recon.fieldmap(images, [8 6]), 'recon:InvalidArgument', 'recon.fieldmap');
 check_error(@() recon.fieldmap(images, [8 6], 1000 * times), 'recon:InvalidArgument', 'milliseconds');
-check_error(@() recon.fieldmap(images, [8 6], fliplr(times)), 'recon:InvalidArgument', 'increase');
+check_error(@() recon.fieldmap(images, [8 6], fliplr(times)), 'recon:InvalidArgument', 'increasing');
 check_error(@() recon.fieldmap(images(:, :, 1), [8 6], 0.004), 'recon:InvalidSize', 'two echoes');
 check_error(@() recon.fieldmap(abs(images), [8 6], times), 'recon:InvalidArgument', 'magnitudes');
 check_error(@() recon.fieldmap(0 * images, [8 6], times), 'recon:InvalidArgument', '0 everywhere');

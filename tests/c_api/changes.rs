@@ -176,7 +176,7 @@ fn warnings_of_a_plan_are_read() {
     let plan = Handle::new(&s.geometry(), &options(|_| ()));
     let (kind, text) = read(&plan, 0);
     assert_eq!(kind, recon_warning::RECON_WARNING_EXTENT as u32);
-    assert!(text.is_some_and(|t| t.contains("axis 0") && t.contains("once too often")));
+    assert!(text.is_some_and(|t| t.contains("axis 0") && t.contains("divided by the image's size twice")));
     assert_eq!((read(&plan, 1), read(&plan, u64::MAX)), ((0, None), (0, None)));
     // Warnings are about the present trajectory of the plan.
     let good = Scene::<f64>::new();

@@ -104,7 +104,7 @@ fn coil_matrices_are_those_of_rust() {
         let mix = |rows, frames| recon_virtual_coils(bad.as_ptr().cast(), rows, coils, 0, at, samples, frames, to);
         fails(mix(coils, 1), RECON_NOT_FINITE, &["entry 3"]);
         fails(mix(0, 1), RECON_INVALID_SIZE, &["0 virtual coils"]);
-        fails(mix(1, 0), RECON_SIZE_MISMATCH, &["whole frames"]);
+        fails(mix(1, 0), RECON_SIZE_MISMATCH, &["whole number of frames"]);
     }
 }
 

@@ -126,7 +126,7 @@ fn implausible_echoes_are_refused() {
             fails(call(p, 3, [9, 0, 7].as_ptr(), 2, 2, t, from), RECON_INVALID_SIZE, &["axis 1"]);
             fails(call(p, 3, [1 << 40; 3].as_ptr(), 2, 2, t, from), RECON_SIZE_OVERFLOW, &["image"]);
             fails(call(p, 3, d, 2, 2, [2.0, 4.0].as_ptr(), from), RECON_INVALID_ARGUMENT, &["milliseconds"]);
-            fails(call(p, 3, d, 2, 2, [0.004, 0.002].as_ptr(), from), RECON_INVALID_ARGUMENT, &["increase"]);
+            fails(call(p, 3, d, 2, 2, [0.004, 0.002].as_ptr(), from), RECON_INVALID_ARGUMENT, &["increasing"]);
         }
     }
     check::<f32>();

@@ -313,7 +313,7 @@ fn lambda_is_found_from_the_noise_level() {
     cg.noise_level = 5.0;
     fails(solve(&cg, &mut report), RECON_INVALID_ARGUMENT, &["too high"]);
     cg.lambda = 1.0;
-    fails(solve(&cg, &mut report), RECON_INVALID_ARGUMENT, &["one of the two"]);
+    fails(solve(&cg, &mut report), RECON_INVALID_ARGUMENT, &["give only one"]);
     (cg.lambda, cg.noise_level) = (0.0, f64::INFINITY);
     fails(solve(&cg, &mut report), RECON_INVALID_ARGUMENT, &["noise level is inf"]);
     // A caller of the previous version does not have this field.

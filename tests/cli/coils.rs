@@ -58,7 +58,7 @@ fn whitening_and_compression() {
     dir.ok("grid eight.h5 --compress 5 --combine none -o coils.h5");
     assert_eq!(only_image(&dir.path("coils.h5")).channels, 5);
     let few = dir.run("grid eight.h5 --compress 1 -o one.h5");
-    assert!(few.status == Some(0) && few.stderr.contains("1 virtual coils of 8 hold"), "{few:?}");
+    assert!(few.status == Some(0) && few.stderr.contains("1 virtual coils of 8 contain"), "{few:?}");
     dir.fails(1, "grid eight.h5 --compress 9 -o a.h5", &["9 virtual coils of 8"]);
     for wrong in ["0", "0%", "101%", "1.5", "x"] {
         dir.fails(2, &format!("grid eight.h5 --compress {wrong} -o a.h5"), &["percentage"]);

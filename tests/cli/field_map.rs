@@ -192,7 +192,7 @@ fn unusable_echoes_and_options_are_errors() {
     for (line, words) in [
         ("fieldmap first.cfl second.cfl -o x.h5", &["--echo-times", "seconds"][..]),
         ("fieldmap first.cfl second.cfl --echo-times 4.6,6.9 -o x.h5", &["milliseconds"]),
-        ("fieldmap first.cfl second.cfl --echo-times 0.0069,0.0046 -o x.h5", &["increase"]),
+        ("fieldmap first.cfl second.cfl --echo-times 0.0069,0.0046 -o x.h5", &["increasing"]),
         ("fieldmap first.cfl second.cfl --echo-times 0.0046 -o x.h5", &["1 times", "2 echoes"]),
         ("fieldmap first.cfl --echo-times 0.0046,0.0069 -o x.h5", &["first.cfl", "echoes]"]),
         ("fieldmap field.nii --echo-times 0.0046,0.0069 -o x.h5", &["field.nii", "one echo"]),

@@ -53,7 +53,7 @@ pub fn incomplete_measurements(g: &Gadgetron) {
         ("same-counter 30", "recon_grid.xml", 3, &["59 of 60 shots", "several shots have the same counters"]),
         ("counters", "recon_grid.xml", 3, &["1 of 60 shots", "59 of these are empty", "check kspace_encode_step_1"]),
         ("zeros 50", "recon_grid.xml", 3, &["10 of 60 shots are zero", "count as measured"]),
-        ("divided 16", "recon_grid.xml", 3, &["|k| on axis 0 is at most 0.03", "once too often"]),
+        ("divided 16", "recon_grid.xml", 3, &["|k| on axis 0 is at most 0.03", "divided by the image's size twice"]),
     ] {
         g.alter("series.h5", "incomplete.h5", what);
         let log = g.stream("incomplete.h5", &g.chain_of(chain, "ReconGridGadget", &[]), "incomplete-images.h5");
