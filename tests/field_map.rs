@@ -385,7 +385,7 @@ fn what_makes_no_map_is_refused() {
     refused(Echoes { times: &[0.002, f64::NAN], ..good }, USUAL, NotFinite, &["echo time 1"]);
     refused(Echoes { dims: &[12], ..good }, USUAL, InvalidSize, &["2 or 3"]);
     refused(Echoes { dims: &[12, 0], ..good }, USUAL, InvalidSize, &["axis 1"]);
-    refused(Echoes { coils: 0, ..good }, USUAL, InvalidSize, &["0 coils"]);
+    refused(Echoes { coils: 0, ..good }, USUAL, InvalidSize, &["coils is 0"]);
     refused(Echoes { coils: 3, ..good }, USUAL, SizeMismatch, &["480", "720"]);
     refused(Echoes { dims: &[12, 11], ..good }, USUAL, SizeMismatch, &["voxels"]);
     for smoothing in [-1.0, f64::NAN, f64::INFINITY] {

@@ -200,7 +200,7 @@ fn the_requested_vector_unit_is_used() {
                 assert_eq!(unsafe { CStr::from_ptr(info.simd.as_ptr()) }.to_str().unwrap(), name);
             }
             status => {
-                fails(status, RECON_UNSUPPORTED, &[&format!("level {name} was asked for, but this processor has")])
+                fails(status, RECON_UNSUPPORTED, &[&format!("level {name} was requested, but this processor has")])
             }
         }
     }
