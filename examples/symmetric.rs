@@ -3,9 +3,9 @@
 //!
 //! cargo run --release --example symmetric -- [matrix, default 33] [threads, default 1]
 //!
-//! With s = exp(i 2 pi k.r), two samples d at k and e at -k add d s + e conj(s) to a voxel. That is (d + e) cos + i (d
-//! - e) sin: one sine and cosine for both, and half of the multiplications. The voxels r and -r share theirs in the
-//! same way.
+//! With s = exp(i 2 pi k.r), two samples d at k and e at -k add d s + e conj(s) to a voxel. That is
+//! (d + e) cos + i (d - e) sin: one sine and cosine for both, and half of the multiplications. The voxels r and -r
+//! share theirs in the same way.
 //!
 //! The errors of pairs are measured on sums of the library. The sum over pairs is A d + conj(A conj(e)), where A sums
 //! over one sample of each pair, so both terms have the same sines and cosines. Of two voxels, one is A d, the other

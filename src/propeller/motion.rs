@@ -153,7 +153,6 @@ pub(super) fn add_translations(motions: &mut [Motion], centres: &[Motion]) -> Re
 }
 
 /// Estimated motion of all blades.
-
 pub(super) struct MotionEstimate {
     /// Motion of each blade, relative to the mean motion.
     pub motions: Vec<Motion>,

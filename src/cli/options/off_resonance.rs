@@ -73,7 +73,7 @@ impl OffResonanceArgs {
             return Ok(());
         }
         let times = [("--dwell", self.times.dwell.is_some()), ("--readout-start", self.times.readout_start.is_some())];
-        for (option, _) in times.into_iter().filter(|(_, is_given)| *is_given) {
+        if let Some((option, _)) = times.into_iter().find(|(_, is_given)| *is_given) {
             bail!(InvalidArgument, "{option} goes with a map: give --field-map or --decay-map, or leave it out");
         }
         Ok(())

@@ -47,7 +47,8 @@ pub fn to_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
         let (calibration_voxel, scan_voxel) = (voxel(calibration), voxel(scan));
         let is_equal = calibration.encoded_matrix[axis] == scan.encoded_matrix[axis]
             && calibration.encoded_fov_mm[axis] == scan.encoded_fov_mm[axis];
-        if !is_equal && !(calibration_voxel > 0.0 && scan_voxel > 0.0) {
+        let has_voxel_sizes = calibration_voxel > 0.0 && scan_voxel > 0.0;
+        if !is_equal && !has_voxel_sizes {
             bail!(
                 InvalidArgument,
                 "the calibration data are on a different matrix, and the header has no field of view: correct the \
