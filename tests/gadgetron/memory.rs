@@ -87,8 +87,10 @@ pub fn memory_counted(g: &Gadgetron) {
                 mib(idle),
                 counted / found
             ));
-            let margin = 0.2 * found + 16.0;
-            assert!((counted - found).abs() < margin, "counted {counted} MiB, found {found}");
+            // Too little could end the server, too much only refuses an image too early. ReconGridGadget of the 3D scan
+            // of 4 coils counts 1.3 to 1.4 times what is found: its peaks do not all happen at once.
+            let (below, above) = (0.2 * found + 16.0, 0.4 * found + 16.0);
+            assert!(counted > found - below && counted < found + above, "counted {counted} MiB, found {found}");
             needed = peak_bytes;
         }
     }
