@@ -80,8 +80,7 @@ impl Coverage {
         Self::within(k, dims, width, REACH, what)
     }
 
-    /// Measures the sampling as [`Coverage::new`] does, if a sample covers `reach` test points along an axis, at most
-    /// [`REACH`].
+    /// Measures the sampling like [`Coverage::new`], with `reach` in place of [`REACH`]. `reach` must not exceed it.
     pub fn within<T: Real>(
         k: &[&[T]],
         dims: &[usize],

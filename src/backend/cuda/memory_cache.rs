@@ -50,7 +50,7 @@ impl DeviceMemoryCache {
         self.bytes
     }
 
-    /// Takes all blocks, as sizes and addresses.
+    /// Empties the cache and returns the size and address of each block, which the caller must free.
     pub fn take_all(&mut self) -> impl Iterator<Item = (usize, u64)> {
         self.bytes = 0;
         std::mem::take(&mut self.blocks).into_iter().flat_map(|(bytes, at)| at.into_iter().map(move |at| (bytes, at)))
