@@ -1623,8 +1623,8 @@ recon_status recon_virtual_coils(const void *matrix,
 // Estimates the field map of gradient-echo images: off-resonance f in Hz, with the sign of the model, in which the
 // signal at time t is multiplied by exp(-i 2 pi f t). The map follows from the growth of the phase from echo to echo,
 // for any phases of the coils. Three or more echoes are fitted with weights. Phase wraps are undone along neighbouring
-// voxels, and recon_last_warning returns RECON_WARNING_WRAPS. The map is smoothed with weights, which also fills
-// voxels without signal.
+// voxels; if there are any, recon_last_warning returns RECON_WARNING_WRAPS. The map is smoothed with weights, which
+// also fills voxels without signal.
 //
 // Each connected piece of the object has an ambiguity: a multiple of the report's period changes no phase. The period
 // of evenly spaced echoes is 1 / spacing. The multiple whose median is nearest 0 Hz is taken: an object at 450 Hz,

@@ -41,7 +41,7 @@ use std::path::Path;
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     let format = FileUse::WriteImages.format(path)?;
     let Some(first) = images.first() else {
-        bail!(InvalidArgument, "{}: there is no image to write", path.display());
+        bail!(InvalidArgument, "{}: no image was given: give one or more", path.display());
     };
     let is_same_size = |i: &Image| i.dims == first.dims && i.channels == first.channels;
     let allows_all = FileUse::WriteMixedSizes.allows(path);

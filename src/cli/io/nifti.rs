@@ -64,7 +64,7 @@ fn write_body(out: &mut impl Write, header: &[u8], images: &[Image]) -> std::io:
 
 fn header(images: &[Image]) -> Result<Vec<u8>> {
     let Some(first) = images.first() else {
-        bail!(InvalidArgument, "there is no image to write");
+        bail!(InvalidArgument, "no image was given: give one or more");
     };
     for image in images {
         image.check()?;

@@ -134,7 +134,7 @@ fn write_row(
 /// Returns the bytes of the picture, its width and its height.
 fn compose(images: &[GreySlice], maximum: Option<f32>, depth: Depth) -> Result<(Vec<u8>, u32, u32)> {
     if images.is_empty() {
-        bail!(InvalidArgument, "there is no image to write");
+        bail!(InvalidArgument, "no image was given: give one or more");
     }
     let (mut width, mut height) = (0usize, 0);
     for (i, &GreySlice { ref pixels, width: w, height: h }) in images.iter().enumerate() {

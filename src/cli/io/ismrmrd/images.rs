@@ -78,7 +78,7 @@ const ATTRIBUTES: &str = "<?xml version=\"1.0\"?>\n<ismrmrdMeta></ismrmrdMeta>\n
 /// - `IO`: the file cannot be written.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
     if images.is_empty() {
-        bail!(InvalidArgument, "{}: there is no image to write", path.display());
+        bail!(InvalidArgument, "{}: no image was given: give one or more", path.display());
     }
     let mut series: Vec<((_, _), Vec<&Image>)> = Vec::new();
     for image in images {
