@@ -8,9 +8,6 @@ import re
 import subprocess
 from pathlib import Path
 
-import ducc0
-import finufft
-
 import processor
 
 VECTOR_UNITS = ("sse2", "sse4_2", "avx", "avx2", "fma", "avx512f")
@@ -84,6 +81,10 @@ def built_from(root):
 
 
 def versions(root, library):
+    # Only this function needs the peers.
+    import ducc0
+    import finufft
+
     built = built_from(root)
     return {
         "recon": f"{library.version()}, commit {built['commit']}",
