@@ -1,4 +1,4 @@
-"""Shared parts of the papers' experiments: arguments, the machine, timing, checks, energy, and the pages in docs/papers.
+"""Shared parts of the papers' experiments: arguments, machine, timing, checks, energy, and the pages in docs/papers.
 
 Each experiment is a script with a `Session`, which fills a `Page`. Without a GPU (or without CuPy) the parts that need
 one are left out, each with a line on the page and on stderr.
@@ -234,7 +234,7 @@ class EnergyMeter:
 
 
 def processor_zones():
-    """Returns the counters of whole processor packages in microjoules, and the reason if there are none."""
+    """Returns the counters of whole processor packages in microjoules, or an empty list and the reason."""
     folder = Path("/sys/class/powercap")
     zones = [zone / "energy_uj" for zone in sorted(folder.glob("intel-rapl:[0-9]*")) if zone.name.count(":") == 1]
     readable = [zone for zone in zones if os.access(zone, os.R_OK)]
@@ -244,7 +244,7 @@ def processor_zones():
 
 
 def gpu_counter():
-    """Returns a function that reads the joules of the first GPU since the driver started, and the reason if none."""
+    """Returns a function that reads the joules of the first GPU since the driver started, or None and the reason."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError as error:

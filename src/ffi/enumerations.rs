@@ -257,7 +257,7 @@ c_enum! {
 
 c_enum! {
     /// Prior of recon_cg: the R of (E^H W E + lambda R^H R) x = E^H W d.
-    pub enum recon_prior "prior" as PriorKind {
+    pub enum recon_prior "prior" as PriorNumber {
         /// R = 1: the energy of the image.
         RECON_PRIOR_IDENTITY = 0 is Identity, "identity";
         /// Differences between neighbours along each axis.
@@ -298,7 +298,7 @@ c_enum! {
 c_enum! {
     /// Method of computing density weights. Percentages are errors of a gridded phantom on fully sampled trajectories
     /// without noise, compared at the same resolution. examples/densities prints them for many trajectories.
-    pub enum recon_density_method "density" as DensityKind {
+    pub enum recon_density_method "density" as DensityNumber {
         /// The fixed point of w = w / (C w), where C is a window that extends over two Nyquist distances (Pipe and
         /// Menon 1999). For any trajectory; 0.4 to 3 %.
         RECON_DENSITY_PIPE_MENON = 0 is PipeMenon, "pipe-menon";
@@ -447,10 +447,10 @@ static ALL: [&EnumTable; 21] = [
     &<Simd as Enumeration>::TABLE,
     &<Window as Enumeration>::TABLE,
     &<Filter as Enumeration>::TABLE,
-    &<PriorKind as Enumeration>::TABLE,
+    &<PriorNumber as Enumeration>::TABLE,
     &<LambdaUnit as Enumeration>::TABLE,
     &<Stop as Enumeration>::TABLE,
-    &<DensityKind as Enumeration>::TABLE,
+    &<DensityNumber as Enumeration>::TABLE,
     &<Combine as Enumeration>::TABLE,
     &<SpokeOrder as Enumeration>::TABLE,
     &<CoilKind as Enumeration>::TABLE,

@@ -1,7 +1,7 @@
 //! Conversion of the caller's geometry and options to those of the Rust API.
 
 use super::arrays::{size, CallArrays};
-use super::enumerations::{choice, DeviceKind, Precision, PriorKind};
+use super::enumerations::{choice, DeviceKind, Precision, PriorNumber};
 use super::structs::*;
 use super::versioned::{read, read_or_initial};
 use crate::backend::Element;
@@ -337,13 +337,13 @@ pub(super) unsafe fn cg_options<'a, T: Real>(
     // SAFETY: the caller's promise; lengths are those of the header.
     unsafe {
         let prior = match prior {
-            PriorKind::Identity => Prior::Identity,
-            PriorKind::Differences => Prior::Differences,
-            PriorKind::Anatomical => Prior::Anatomical {
+            PriorNumber::Identity => Prior::Identity,
+            PriorNumber::Differences => Prior::Differences,
+            PriorNumber::Anatomical => Prior::Anatomical {
                 reference: arrays.input("reference", raw.reference.cast(), voxels)?,
                 edge: raw.edge,
             },
-            PriorKind::Matrix => {
+            PriorNumber::Matrix => {
                 let rows = size("matrix_rows", raw.matrix_rows)?;
                 let starts: &[u64] = arrays.input("matrix_starts", raw.matrix_starts, rows.saturating_add(1))?;
                 let entries = size("the number of matrix entries", starts[rows])?;

@@ -1,7 +1,7 @@
 //! Filtered backprojection, density weights and coil maps.
 
 use super::arrays::{size, CallArrays};
-use super::enumerations::{choice, DensityKind};
+use super::enumerations::{choice, DensityNumber};
 use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
 use super::status::{call, recon_status};
 use crate::base::error::bail;
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn recon_density(
     call(|| unsafe {
         let plan = plan_at(plan)?;
         let method = choice("method", method)?;
-        if method == DensityKind::PipeMenon && !(tolerance >= 0.0) {
+        if method == DensityNumber::PipeMenon && !(tolerance >= 0.0) {
             bail!(InvalidArgument, "tolerance is {tolerance}: Pipe-Menon weights need one of 0 or more");
         }
         let pipe_menon = match iterations {
@@ -82,9 +82,9 @@ pub unsafe extern "C" fn recon_density(
             n => Density::PipeMenon { iterations: size("iterations", n)?, tolerance },
         };
         let method = match method {
-            DensityKind::PipeMenon => pipe_menon,
-            DensityKind::Ramp => Density::Ramp,
-            DensityKind::Jackson => Density::Jackson,
+            DensityNumber::PipeMenon => pipe_menon,
+            DensityNumber::Ramp => Density::Ramp,
+            DensityNumber::Jackson => Density::Jackson,
         };
         with_plan_snapshot!(plan, p => {
             let weights = CallArrays::default().results("weights", weights.cast(), p.samples())?;

@@ -88,9 +88,9 @@ pub fn memory_counted(g: &Gadgetron) {
                 counted / found
             ));
             // Too little could end the server, too much only refuses an image too early. ReconGridGadget of the 3D scan
-            // of 4 coils counts 1.3 to 1.4 times what is found: a fifth of the grid for the density weights lies
-            // outside of the sphere of samples and is never touched, and two images that may wait for the next gadget
-            // do not.
+            // of 4 coils counts 1.3 to 1.4 times what is found. A fifth of the grid for its density weights lies
+            // outside of the sphere of samples and is never touched. Two images are counted that may wait for the next
+            // gadget, but do not wait here.
             let (below, above) = (0.2 * found + 16.0, 0.4 * found + 16.0);
             assert!(counted > found - below && counted < found + above, "counted {counted} MiB, found {found}");
             needed = peak_bytes;

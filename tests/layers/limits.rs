@@ -72,11 +72,25 @@ fn type_names_are_unique() {
                 places.entry(name.to_owned()).or_default().push(path.clone());
             }
         }
+        for name in declared_by_macros(&text) {
+            places.entry(name.to_owned()).or_default().push(path.clone());
+        }
     }
     assert!(places.len() > 200, "only {} types were found", places.len());
     let twice = places.iter().filter(|(_, files)| files.len() > 1 && !siblings(files));
     let twice: Vec<String> = twice.map(|(name, files)| format!("{name}: {}", files.join(" "))).collect();
     assert!(twice.is_empty(), "{} type names are defined twice:\n{}", twice.len(), twice.join("\n"));
+}
+
+/// Returns the types that `choices!` defines, and those of `c_enum!` after "as".
+fn declared_by_macros(text: &str) -> Vec<&str> {
+    let capitalised = |word: &&str| word.starts_with(|c: char| c.is_ascii_uppercase());
+    let choices = text.split("\nchoices!(\n").skip(1);
+    let choices = choices.filter_map(|body| body.lines().find(|line| line.ends_with('{')));
+    let choices = choices.filter_map(|line| line.split_whitespace().next());
+    let enums = text.lines().filter(|line| line.trim_start().starts_with("pub enum recon_"));
+    let enums = enums.filter_map(|line| line.strip_suffix(" {")?.split(" as ").nth(1));
+    choices.chain(enums).filter(capitalised).collect()
 }
 
 /// Checks whether there is one definition in each of two backends, and nowhere else.
@@ -93,6 +107,8 @@ fn functions_are_measured() {
     assert_eq!(functions(text), expected.map(|(name, line, lines)| (name.to_owned(), line, lines)));
     assert_eq!(declared("pub(super) struct Plan<T> {", &["struct"]), Some("Plan"));
     assert_eq!(declared("    structure", &["struct"]), None);
+    let macros = "\nchoices!(\n    /// A kind.\n    Kind for Library {\n    Case\n    }\n);\n    pub enum recon_a \"a\" as A {\n";
+    assert_eq!(declared_by_macros(macros), ["Kind", "A"]);
     assert!(siblings(&["src/backend/cpu/fft/mod.rs".to_owned(), "src/backend/cuda/fft/mod.rs".to_owned()]));
     assert!(!siblings(&["src/backend/cpu/a.rs".to_owned(), "src/backend/cpu/b.rs".to_owned()]));
 }

@@ -1,7 +1,7 @@
 //! `recon bench`.
 
 use crate::options::defaults::{CHECKED_OUTPUTS, RUNS, TOLERANCE};
-use crate::options::{in_precision, DeviceChoice, MethodKind, Precision, SimdKind};
+use crate::options::{in_precision, DeviceChoice, MethodKind, PrecisionKind, SimdKind};
 use crate::progress::ProgressIndicator;
 use crate::run::output::say;
 use crate::run::resize::zeros;
@@ -68,8 +68,8 @@ pub struct BenchArgs {
     simd: SimdKind,
 
     /// Precision of the computation
-    #[arg(long, value_enum, default_value_t = Precision::F32)]
-    precision: Precision,
+    #[arg(long, value_enum, default_value_t = PrecisionKind::F32)]
+    precision: PrecisionKind,
 }
 
 /// A case with its size.

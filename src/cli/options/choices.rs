@@ -49,7 +49,7 @@ choices!(
 );
 choices!(
     /// A precision of computation.
-    Precision {
+    PrecisionKind {
         /// Single precision
         F32,
         /// Double precision

@@ -5,7 +5,8 @@ pub mod defaults;
 mod off_resonance;
 
 pub use choices::{
-    BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, Precision, PriorKind, SimdKind,
+    BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PrecisionKind, PriorKind,
+    SimdKind,
 };
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
 
@@ -22,8 +23,8 @@ use std::str::FromStr;
 macro_rules! in_precision {
     ($precision:expr, $function:ident($($argument:expr),* $(,)?)) => {
         match $precision {
-            $crate::options::Precision::F32 => $function::<f32>($($argument),*),
-            $crate::options::Precision::F64 => $function::<f64>($($argument),*),
+            $crate::options::PrecisionKind::F32 => $function::<f32>($($argument),*),
+            $crate::options::PrecisionKind::F64 => $function::<f64>($($argument),*),
         }
     };
 }
@@ -219,8 +220,8 @@ pub struct PlanArgs {
     pub simd: SimdKind,
 
     /// Precision of the computation; files always hold single precision
-    #[arg(long, value_enum, default_value_t = Precision::F32, help_heading = "Computation")]
-    pub precision: Precision,
+    #[arg(long, value_enum, default_value_t = PrecisionKind::F32, help_heading = "Computation")]
+    pub precision: PrecisionKind,
 
     /// Shape of a voxel: point, or box. For box, E and its adjoint multiply samples by sincs, which cg compensates
     #[arg(long, value_enum, default_value_t = BasisKind::Point, help_heading = "Computation")]
