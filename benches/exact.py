@@ -8,6 +8,7 @@ import numpy as np
 import cases
 import measure
 import peers
+import stone_loop
 
 
 @dataclass
@@ -71,12 +72,12 @@ def measure_all(session):
     grid = part(session, cases.EXACT_CARTESIAN_SAMPLES, None, int(np.prod(dims)))
     some = part(session, cases.EXACT_LIST_SAMPLES, voxels, listed)
     for precision in peers.FLOAT:
-        builds = peers.SEED_BUILDS if compiled else ()
-        loops = [peers.SeedLoop(session.work, build, precision) for build in builds]
+        builds = stone_loop.BUILDS if compiled else ()
+        loops = [stone_loop.StoneLoop(session.work, build, precision) for build in builds]
         for threads in session.threads:
             measure.progress(f"exact, {precision}, threads: {threads}")
             parts = [grid, some, *(some for _ in loops)]
             candidates = [peers.exact(session.library, dims, p.at(precision), threads) for p in (grid, some)]
-            candidates += [loop.candidate(*some.at(precision), threads) for loop in loops]
+            candidates += [peers.stone(loop, some.at(precision), threads) for loop in loops]
             seconds, others = measure.alternate(session.runs, [candidate.run for candidate in candidates])
             yield "exact", [row(c, p, times, threads, others) for c, p, times in zip(candidates, parts, seconds)]

@@ -1,5 +1,4 @@
-"""`make bench-gpu`: recon on a GPU beside cuFINUFFT, the kernels of Stone et al. 2008 and recon on the CPU, at equal
-measured error.
+"""`make bench-gpu`: recon on a GPU beside cuFINUFFT and beside recon on the CPU, at equal measured error.
 
     gpu.py [--quick] [--only CASE] [--build DIR] [--output DIR]
 
@@ -412,70 +411,6 @@ def several_table(rows):
     ]
 
 
-def measure_ladder(library, runs, random, stream):
-    """Measures the optimisation steps of Stone et al. 2008 on an eighth of the samples, and recon's own exact sums."""
-    dims, tile, voxels_a_thread = (128, 128, 128), 1024, 8
-    k = [axis[: EXACT_SAMPLES // 8] for axis in library.trajectory("radial3d", 3, 1176, 242)]
-    transform = Transform(dims, k, "adjoint", random)
-    count, size = k[0].size, int(np.prod(dims))
-    source = (ROOT / "kernels" / "common.cuh").read_text() + (Path(__file__).parent / "stone_ladder.cu").read_text()
-    options = ("-DREAL=float", "-DDOUBLE=0", f"-DTILE={tile}", f"-DV={voxels_a_thread}")
-    module = cp.RawModule(code=source, options=options)
-    places = [cp.asarray(p, cp.float32) for p in voxel_positions(dims, np.arange(size))]
-    data = cp.asnumpy(transform.data)
-    samples = cp.asarray(np.stack([*k, data.real, data.imag], axis=1).astype(np.float32))
-    interleaved = cp.stack(places, axis=1)
-    constant = module.get_global("tile")
-    output = cp.empty(size, cp.complex64)
-
-    def whole(name, arguments):
-        kernel = module.get_function(name)
-        kernel((size // 256,), (256,), (*arguments, samples, np.int32(count), output, np.int64(size)))
-
-    def tiled(name, voxels):
-        kernel = module.get_function(name)
-        for first in range(0, count, tile):
-            some = min(tile, count - first)
-            constant.copy_from_device_async(samples.data + 20 * first, 20 * some, stream)
-            blocks = size // (256 * voxels)
-            kernel((blocks,), (256,), (*places, np.int32(some), output, np.int64(size)))
-
-    works = {
-        "Base": lambda: whole("fhd_base", [interleaved]),
-        "RegAlloc": lambda: whole("fhd_registers", [interleaved]),
-        "Coalesce": lambda: whole("fhd_coalesced", places),
-        "ConstMem": lambda: tiled("fhd_constant", 1),
-        "FastTrig": lambda: tiled("fhd_fast", 1),
-        "Tune": lambda: tiled("fhd_tune", voxels_a_thread),
-    }
-    plans = {
-        "recon, list": {"voxels": [cp.asnumpy(p) for p in places]},
-        "recon, Cartesian": {},
-    }
-    for name, arguments in plans.items():
-        plan = recon_library.Plan(library, dims, k, exact=True, gpus=[0], stream=stream.ptr, **arguments)
-        works[name] = lambda plan=plan: plan.adjoint(transform.data, output)
-    rows = []
-    for name, work in works.items():
-
-        def once():
-            output.fill(0)
-            work()
-
-        times = [event_ms(stream, once) for _ in range(runs + 1)][1:]
-        milliseconds = statistics.median(times)
-        rows.append({"rung": name, "median_ms": milliseconds, "error": transform.error(output),
-                     "tpairs_per_s": count * size / milliseconds * 1e-9})  # fmt: skip
-    return rows
-
-
-def ladder_table(rows):
-    lines = ["| F^H d, an eighth of the samples | time | pairs | error |", "| --- | --- | --- | --- |"]
-    return lines + [
-        f"| {r['rung']} | {r['median_ms']:.2f} ms | {r['tpairs_per_s']:.3f} T/s | {r['error']:.1e} |" for r in rows
-    ]
-
-
 def version(number):
     return f"{number // 1000}.{number % 1000 // 10}"
 
@@ -504,7 +439,7 @@ def main():
     except cp.cuda.runtime.CUDARuntimeError as error:
         sys.exit(f"there is no GPU to measure: {error}")
     parser.add_argument("--quick", action="store_true", help="three runs")
-    parser.add_argument("--only", help="stone, large3d, exact, ladder, solutions, several, first")
+    parser.add_argument("--only", help="stone, large3d, exact, solutions, several, first")
     parser.add_argument("--build", type=Path, default=ROOT / "target", help="cargo's target folder [target]")
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "benchmarks")
     chosen = parser.parse_args()
@@ -519,7 +454,6 @@ def main():
         "stone": (lambda: measure_transforms(library, "stone", runs, random, stream), transform_table),
         "large3d": (lambda: measure_transforms(library, "large3d", runs, random, stream), transform_table),
         "exact": (lambda: measure_exact(library, min(runs, 5), random, stream), exact_table),
-        "ladder": (lambda: measure_ladder(library, min(runs, 3), random, stream), ladder_table),
         "solutions": (lambda: measure_solutions(library, runs, random, stream), solution_table),
         "several": (lambda: measure_several(library, min(runs, 5), random), several_table),
         "first": (lambda: measure_first(path, header, runs), first_table),

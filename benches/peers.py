@@ -4,12 +4,9 @@ A `Candidate` is one side at one setting, with its plan made: `run()` does the t
 inputs are converted to the format of each side before anything is timed.
 """
 
-import ctypes
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import ducc0
 import finufft
@@ -165,37 +162,7 @@ def exact(library, dims, inputs, threads):
     )
 
 
-# Stone et al. built their loop by icpc -msse3. Here GCC's libmvec replaces the vector mathematics of icpc. Machines of
-# today have wider vector units.
-SEED_BUILDS = {"native": ["-march=native"], "sse3": ["-msse3"]}
-SEED_TYPES = {"f32": "float", "f64": "double"}
-
-
-class SeedLoop:
-    """Returns stone_loop.c compiled for a vector unit and a precision."""
-
-    def __init__(self, folder, build, precision):
-        source = Path(__file__).parent / "stone_loop.c"
-        stem = folder / f"stone_loop_{build}_{precision}"
-        subprocess.run(
-            ["gcc", "-O3", "-ffast-math", "-fopenmp", "-fPIC", f"-DREAL={SEED_TYPES[precision]}", *SEED_BUILDS[build]]
-            + ["-c", source, "-o", f"{stem}.o"],
-            check=True,
-        )
-        # The link is without -ffast-math. With it, loading the library would make the whole process flush subnormals
-        # to 0.
-        subprocess.run(["gcc", "-shared", "-fopenmp", f"{stem}.o", "-o", f"{stem}.so", "-lmvec", "-lm"], check=True)
-        self.function = ctypes.CDLL(f"{stem}.so").seed_fhd
-        self.build, self.precision = build, precision
-
-    def candidate(self, k, data, voxels, threads):
-        inputs = [np.ascontiguousarray(a) for a in (*k, *voxels, data.real, data.imag)]
-        parts = [np.zeros(voxels[0].size, FLOAT[self.precision]) for _ in range(2)]
-        output = np.zeros(voxels[0].size, COMPLEX[self.precision])
-        sizes = [ctypes.c_long(k[0].size), ctypes.c_long(voxels[0].size), ctypes.c_int(threads)]
-
-        def run():
-            self.function(*sizes, *(ctypes.c_void_p(a.ctypes.data) for a in (*inputs, *parts)))
-            output.real, output.imag = parts
-
-        return Candidate("Stone's loop", self.build, self.precision, 0.0, run, output, 0.0)
+def stone(loop, inputs, threads):
+    """Returns a StoneLoop for inputs (k, data, voxels)."""
+    run, output = loop.sums(*inputs, threads)
+    return Candidate("Stone's loop", loop.build, loop.precision, 0.0, run, output, 0.0)

@@ -15,6 +15,7 @@ EXACT, NUFFT = 1, 2
 CPU, CUDA = 1, 2
 COILS_UNIFORM, COILS_RING = 0, 1
 RAM_LAK = 0
+PRIOR_IDENTITY, PRIOR_DIFFERENCES, PRIOR_ANATOMICAL = 0, 1, 2
 
 
 def declarations(header):
@@ -174,9 +175,17 @@ class Plan:
     def normal(self, x, y):
         self.library.call("recon_normal", self.handle, self.library.address(x), self.library.address(y))
 
-    def cg(self, kspace, image, iterations):
+    def cg(self, kspace, image, iterations, reference=None, **others):
+        """Solves by conjugate gradients. `others` are members of recon_cg_options (lambda_ is lambda).
+
+        `reference` is an array in the host's memory.
+        """
         options = self.library.structure("recon_cg_options")
         options.iterations = iterations
+        for name, value in others.items():
+            setattr(options, name.rstrip("_"), value)
+        if reference is not None:
+            options.reference = self.library.address(reference)
         report = self.library.structure("recon_cg_report")
         address = self.library.address
         self.library.call("recon_cg", self.handle, address(kspace), address(image), options, report)

@@ -128,6 +128,25 @@ class Session:
         numbers = self.cupy if gpu else np
         return numbers.full(shape, np.nan, dtype)
 
+    def draw_curves(self, page, name, x, curves, x_label, y_label):
+        """Draws curves with a logarithmic x axis to NAME.svg beside the page, if matplotlib is installed."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError:
+            self.leave_out(f"the picture {name}.svg", "matplotlib is not installed")
+            return
+        figure = Figure((6, 4), layout="constrained")
+        axes = figure.subplots()
+        for label, y in curves.items():
+            axes.semilogx(x, y, "o-", label=label, markersize=3)
+        axes.set_xlabel(x_label)
+        axes.set_ylabel(y_label)
+        axes.legend()
+        self.arguments.output.mkdir(parents=True, exist_ok=True)
+        # Without a date and with fixed names, equal curves give equal files.
+        figure.savefig(self.arguments.output / f"{name}.svg", metadata={"Date": None})
+        page.body += ["", f"![{y_label} against {x_label}]({name}.svg)"]
+
 
 def progress(text):
     print(text, file=sys.stderr, flush=True)
