@@ -102,6 +102,8 @@ class Session:
         `before` runs before each measurement and is not counted. The first run is not counted either.
         """
         cuda, times = self.cupy.cuda, []
+        # The stream does not wait for what other streams have begun, such as copies of the input.
+        cuda.Device().synchronize()
         with self.stream:
             for _ in range((runs or self.runs) + 1):
                 if before:
