@@ -42,9 +42,9 @@ def mu_kernel_ms(session, runner, count):
 def tuned(session, runner, points, voxels, out):
     """Returns the last step with the best of some settings."""
     step = replace(STEPS[-1][0], name="tuned: threads, samples per launch, unrolling, voxels a thread")
-    settings = fhd.configurations(step, (64, 128, 256, 320, 512), (256, 1024, 3072), (1, 2, 4, 8), (1, 2, 4))
-    some = [axis[: len(axis) // 8] for axis in voxels]
-    part = points.part(points.count // 8)
+    settings = fhd.configurations(step, (64, 128, 256, 512), (256, 1024, 3072), (1, 2, 4, 8), (1, 2, 4))
+    some = [axis[: len(axis) // 4] for axis in voxels]
+    part = points.part(min(4096, points.values.size))
     return min(settings, key=lambda s: session.gpu_ms(runner.work(s, part, some, out), runs=1))
 
 

@@ -5,7 +5,8 @@
 //
 // Macros from the host:
 //   LAYOUT    where the samples are read from, see below
-//   TRIG      SOFTWARE, HARDWARE (special function units) or MIXED (hardware, and polynomials for one voxel in four)
+//   TRIG      SOFTWARE, HARDWARE (special function units) or MIXED: hardware, and polynomials for one voxel in four.
+//             Samples of MIXED are in polar form: re is the magnitude, im the phase in radians.
 //   V         voxels per thread
 //   UNROLL    unrolled iterations of the loop over samples
 //   CAPACITY  maximum number of samples in constant memory
@@ -55,36 +56,34 @@ __device__ __forceinline__ Sample sample_at(Tile const &t, int m)
 #endif
 }
 
-// Sine and cosine of a small angle: odd and even Taylor polynomials up to a quarter of a turn, after taking off half
-// turns. They use the multiply-add units, where the special function units are the limit.
-__device__ __forceinline__ void polynomial_waves(float angle, float &sine, float &cosine)
+// Adds size exp(i angle) by the multiply-add units, where the special function units are the limit: Taylor polynomials
+// up to a quarter of a turn, after taking off half turns. Adding 3 * 2^22 rounds to an integer, whose lowest bit is the
+// sign. Conversions would use the special function units.
+__device__ __forceinline__ void add_polynomial_wave(float size, float angle, cplx &sum)
 {
-    float halves = rintf(angle * 0.318309886f);
-    float rest = fmaf(halves, -3.14159274f, angle), q = rest * rest;
-    float sign = 1.0f - 2.0f * ((int)halves & 1);
-    float s = fmaf(q, 2.75573e-6f, -1.98412698e-4f);
-    s = fmaf(q, s, 8.33333333e-3f);
-    s = fmaf(q, s, -0.166666667f);
-    s = fmaf(q * rest, s, rest);
-    float c = fmaf(q, 2.48015873e-5f - 2.75573e-7f * q, -1.38888889e-3f);
+    float halves = fmaf(angle, 0.318309886f, 12582912.0f);
+    float rest = fmaf(halves - 12582912.0f, -3.14159274f, angle), q = rest * rest;
+    size = __uint_as_float(__float_as_uint(size) ^ __float_as_uint(halves) << 31);
+    float c = fmaf(q, -2.75573192e-7f, 2.48015873e-5f);
+    c = fmaf(q, c, -1.38888889e-3f);
     c = fmaf(q, c, 4.16666667e-2f);
     c = fmaf(q, c, -0.5f);
     c = fmaf(q, c, 1.0f);
-    sine = sign * s;
-    cosine = sign * c;
+    float s = fmaf(q, 2.75573192e-6f, -1.98412698e-4f);
+    s = fmaf(q, s, 8.33333333e-3f);
+    s = fmaf(q, s, -0.166666667f);
+    s = fmaf(q, s, 1.0f);
+    sum.x = fmaf(size, c, sum.x);
+    sum.y = fmaf(size * rest, s, sum.y);
 }
 
-__device__ __forceinline__ void waves(float angle, int v, float &sine, float &cosine)
+__device__ __forceinline__ void waves(float angle, float &sine, float &cosine)
 {
 #if TRIG == SOFTWARE
     sincosf(angle, &sine, &cosine);
 #else
-    if (TRIG == MIXED && v % 4 == 0) {
-        polynomial_waves(angle, sine, cosine);
-    } else {
-        sine = __sinf(angle);
-        cosine = __cosf(angle);
-    }
+    sine = __sinf(angle);
+    cosine = __cosf(angle);
 #endif
 }
 
@@ -100,7 +99,7 @@ extern "C" __global__ void fhd_base(const float *x, const float *y, const float 
     for (int m = 0; m < count; m++) {
         const volatile Sample *d = structures + m;
         float s, c;
-        waves(TURN * (d->kx * vx[n] + d->ky * vy[n] + d->kz * vz[n]), 1, s, c);
+        waves(TURN * (d->kx * vx[n] + d->ky * vy[n] + d->kz * vz[n]), s, c);
         o->x = o->x + d->re * c - d->im * s;
         o->y = o->y + d->im * c + d->re * s;
     }
@@ -116,7 +115,7 @@ extern "C" __global__ void fhd_scatter(const float *x, const float *y, const flo
     Sample d = sample_at({structures, kx, ky, kz, re, im}, m);
     for (long long n = 0; n < len; n++) {
         float s, c;
-        waves(TURN * (d.kx * x[n] + d.ky * y[n] + d.kz * z[n]), 1, s, c);
+        waves(TURN * (d.kx * x[n] + d.ky * y[n] + d.kz * z[n]), s, c);
         atomicAdd(&out[n].x, d.re * c - d.im * s);
         atomicAdd(&out[n].y, d.im * c + d.re * s);
     }
@@ -164,10 +163,21 @@ extern "C" __global__ void fhd(const float *x, const float *y, const float *z, S
 #endif
 #pragma unroll
         for (int v = 0; v < V; v++) {
+#if TRIG == MIXED
+            // In polar form a pair has two multiplications less.
+            float angle = fmaf(d.kx, rx[v], fmaf(d.ky, ry[v], fmaf(d.kz, rz[v], d.im)));
+            if (v % 4 == 0) {
+                add_polynomial_wave(d.re, angle, o[v]);
+            } else {
+                o[v].x = fmaf(d.re, __cosf(angle), o[v].x);
+                o[v].y = fmaf(d.re, __sinf(angle), o[v].y);
+            }
+#else
             float s, c;
-            waves(d.kx * rx[v] + d.ky * ry[v] + d.kz * rz[v], v, s, c);
+            waves(d.kx * rx[v] + d.ky * ry[v] + d.kz * rz[v], s, c);
             o[v].x += d.re * c - d.im * s;
             o[v].y += d.im * c + d.re * s;
+#endif
         }
     }
 #pragma unroll

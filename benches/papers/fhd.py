@@ -49,30 +49,30 @@ CONSTANT = Step("ConstMem", layout=CONSTANT_STRUCTURES)
 FAST = Step("FastTrig", layout=CONSTANT_STRUCTURES, trig=HARDWARE)
 # Their settings are those of the search.
 TUNE = Step("Tune", layout=CONSTANT_STRUCTURES, trig=HARDWARE, voxels=4, unroll=4)
-MIXED_TUNE = Step("Tune, a quarter by polynomials", layout=SHARED_STRUCTURES, trig=MIXED, voxels=4, unroll=2)
+MIXED_TUNE = Step("Tune, polar form, a quarter by polynomials", layout=SHARED_STRUCTURES, trig=MIXED, voxels=4)
 STEPS = (BASE, REGISTERS, COALESCED, CONSTANT, FAST)
 
 
 class Points:
-    """Samples or voxels on a GPU, as structures and as arrays."""
+    """Samples on a GPU, as structures and as arrays."""
 
     def __init__(self, cupy, k, values):
-        count = -(-k[0].size // WARP) * WARP
-        columns = np.zeros((5, count), np.float32)
-        for column, member in zip(columns, (*k, values.real, values.imag)):
-            column[: member.size] = member
-        self.count = count
-        self.arrays = cupy.asarray(columns)
+        self.cupy, self.k, self.values = cupy, k, values
+        self.count = -(-k[0].size // WARP) * WARP
+        self.arrays = self.columns(values.real, values.imag)
         self.structures = cupy.ascontiguousarray(self.arrays.T)
         self.positions = cupy.ascontiguousarray(self.arrays[:3].T)
+        self.polar_structures = cupy.ascontiguousarray(self.columns(np.abs(values), np.angle(values)).T)
+
+    def columns(self, *members):
+        columns = np.zeros((5, self.count), np.float32)
+        for column, member in zip(columns, (*self.k, *members)):
+            column[: member.size] = member
+        return self.cupy.asarray(columns)
 
     def part(self, count):
-        """Returns the first samples, about `count`."""
-        part = object.__new__(Points)
-        part.count = count // WARP * WARP
-        part.arrays, part.structures = self.arrays[:, : part.count], self.structures[: part.count]
-        part.positions = self.positions[: part.count]
-        return part
+        """Returns the first `count` samples."""
+        return Points(self.cupy, [axis[:count] for axis in self.k], self.values[:count])
 
 
 class Runner:
@@ -93,13 +93,14 @@ class Runner:
         """Returns a function that adds the sums over all samples to `out` at all voxels, on this GPU's stream."""
         module, kernel = self.kernel(step)
         size = voxels[0].size
+        structures = samples.polar_structures if step.trig == MIXED else samples.structures
         constant = module.get_global("tile") if "CONSTANT" in layout_name(step) else None
         threads_needed = samples.count if step.kernel == "fhd_scatter" else -(-size // step.voxels)
 
         def fill(first, count):
             async_copy = constant.copy_from_device_async
             if step.layout == CONSTANT_STRUCTURES:
-                async_copy(samples.structures[first:].data, 20 * count, self.stream)
+                async_copy(structures[first:].data, 20 * count, self.stream)
             elif step.layout == CONSTANT_K:
                 async_copy(samples.positions[first:].data, 12 * count, self.stream)
             else:
@@ -115,7 +116,7 @@ class Runner:
                 if constant is not None:
                     fill(first, count)
                 arguments = (
-                    *voxels, samples.structures[first:], *(column[first:] for column in samples.arrays),
+                    *voxels, structures[first:], *(column[first:] for column in samples.arrays),
                     np.int32(count), out, np.int64(size),
                 )  # fmt: skip
                 shared = 20 * count if step.layout == SHARED_STRUCTURES else 0
