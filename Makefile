@@ -7,6 +7,7 @@
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
 #   make bench-bundle                           the build, packed to run `make bench` on another machine
 #   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: 3 minutes
+#   make papers                                 the experiments of the five papers, to docs/papers: 12 minutes on a GPU
 #   make matlab                                 recon_mex beside +recon in matlab/, for Octave and MATLAB
 #   make && sudo make install                   to /usr/local
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
@@ -33,7 +34,7 @@ include := $(DESTDIR)$(INCLUDEDIR)
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu bench-matlab
+.PHONY: build header install uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu papers bench-matlab
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
@@ -182,6 +183,28 @@ bench-gpu: deps
 	$(MAKE) $(CARGO_TARGET_DIR)/bench-gpu-venv/ready
 	libraries=$$(ls -d $(abspath $(CARGO_TARGET_DIR))/bench-gpu-venv/lib/python3*/site-packages/nvidia/*/lib | paste -s -d :); \
 	LD_LIBRARY_PATH=$$libraries:$$LD_LIBRARY_PATH $(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
+
+# One paper: make papers PAPER=stone. On a machine without a GPU, what needs one is left out with a line.
+PAPERS := stone book_chapter cuda_gridding schiwietz propeller
+PAPER ?= $(PAPERS)
+PAPERS_FLAGS ?=
+PAPERS_PYTHON ?= $(CARGO_TARGET_DIR)/papers-venv/bin/python
+
+# CuPy needs a driver and 2 GB of CUDA's libraries. Where there is no driver, it is not installed.
+$(CARGO_TARGET_DIR)/papers-venv/ready: benches/requirements-gpu.txt benches/papers/requirements.txt
+	python3 -m venv $(CARGO_TARGET_DIR)/papers-venv
+	$(CARGO_TARGET_DIR)/papers-venv/bin/python -m pip install --quiet --requirement benches/papers/requirements.txt
+	if command -v nvidia-smi >/dev/null; then \
+		$(CARGO_TARGET_DIR)/papers-venv/bin/python -m pip install --quiet --requirement benches/requirements-gpu.txt; fi
+	touch $@
+
+papers: PACKAGES := gcc libc6-dev python3-venv
+papers: deps
+	$(CARGO) build --lib $(CARGO_FLAGS)
+	$(CARGO) build $(CARGO_FLAGS) --example paper_ffts
+	$(MAKE) $(CARGO_TARGET_DIR)/papers-venv/ready
+	@for paper in $(PAPER); do \
+		$(PAPERS_PYTHON) benches/papers/$$paper.py --build $(CARGO_TARGET_DIR) $(PAPERS_FLAGS) || exit 1; done
 
 # Time that the MATLAB functions add to a C call, in Octave.
 bench-matlab: matlab
