@@ -184,13 +184,13 @@ bench-gpu: deps
 	libraries=$$(ls -d $(abspath $(CARGO_TARGET_DIR))/bench-gpu-venv/lib/python3*/site-packages/nvidia/*/lib | paste -s -d :); \
 	LD_LIBRARY_PATH=$$libraries:$$LD_LIBRARY_PATH $(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
 
-# One paper: make papers PAPER=stone. On a machine without a GPU, what needs one is left out with a line.
+# One paper: make papers PAPER=stone. Without a GPU, the parts that need one are left out, each with a line.
 PAPERS := stone book_chapter cuda_gridding schiwietz propeller
 PAPER ?= $(PAPERS)
 PAPERS_FLAGS ?=
 PAPERS_PYTHON ?= $(CARGO_TARGET_DIR)/papers-venv/bin/python
 
-# CuPy needs a driver and 2 GB of CUDA's libraries. Where there is no driver, it is not installed.
+# CuPy needs a driver and 2 GB of CUDA's libraries. Without a driver it is not installed.
 $(CARGO_TARGET_DIR)/papers-venv/ready: benches/requirements-gpu.txt benches/papers/requirements.txt
 	python3 -m venv $(CARGO_TARGET_DIR)/papers-venv
 	$(CARGO_TARGET_DIR)/papers-venv/bin/python -m pip install --quiet --requirement benches/papers/requirements.txt

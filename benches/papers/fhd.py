@@ -9,8 +9,8 @@ from measure import voxel_positions
 
 GLOBAL_STRUCTURES, GLOBAL_ARRAYS, CONSTANT_STRUCTURES, CONSTANT_K, CONSTANT_K_ARRAYS, SHARED_STRUCTURES = range(6)
 SOFTWARE, HARDWARE, MIXED = range(3)
-# Floating-point operations of a pair of voxel and sample, as the paper counts them: 13 for the phase and the sums, and
-# 13 and 12 for a sine and a cosine in software, 1 for each in hardware.
+# Floating-point operations of a pair of voxel and sample, as the paper counts them. The phase and the sums take 13, a
+# sine and a cosine in software 13 and 12, in hardware 1 each.
 OPERATIONS = {SOFTWARE: 38, HARDWARE: 15, MIXED: 15}
 # Samples in 64 KB of constant memory, rounded down to a multiple of 32.
 CAPACITY = 3264

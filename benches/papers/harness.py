@@ -103,7 +103,7 @@ class Session:
         more than a second: then it is the only one.
         """
         cuda, times = self.cupy.cuda, []
-        # The stream does not wait for what other streams have begun, such as copies of the input.
+        # The stream does not wait for copies of the input on other streams.
         cuda.Device().synchronize()
         with self.stream:
             for _ in range((runs or self.runs) + 1):

@@ -2,8 +2,8 @@
 
     stone.py [--quick] [--no-gpu] [--build DIR] [--output DIR]
 
-The page has the tables of figures 6 to 9, the search over the settings of a kernel, curves of the errors against noise,
-and the error of hardware trigonometry against the size of an image.
+The page has the tables of figures 6 to 9 and the search over the settings of a kernel. It also has curves of the errors
+against noise, and the error of hardware trigonometry against the size of an image.
 """
 
 import shutil
@@ -95,7 +95,8 @@ class Sums:
     def seconds_and_sums(self, step, data=None, points=None, runs=1):
         """Returns the median seconds of a step by the wall clock, and its sums: F^H d, or Q if there are no data.
 
-        A run of more than a second is the only one. Each GPU computes its share of the voxels. Samples and voxels are on the GPUs before.
+        A run of more than a second is the only one. Each GPU computes its share of the voxels. Samples and voxels are
+        on the GPUs before.
         """
         cupy, voxels = self.cupy, self.voxels
         if data is None and points is None:
@@ -299,7 +300,7 @@ def speed_ups(paper_cpu, paper, cpu, here):
 
 
 def constant_memory(session, page, problem, runner):
-    """Times of steps against the samples of a tile, on an eighth of the samples."""
+    """Measures steps against the samples of a tile, on an eighth of the samples."""
     points = fhd.Points(session.cupy, problem.k, problem.clean).part(problem.samples // 8)
     voxels = [session.cupy.asarray(p, session.cupy.float32) for p in voxel_positions(problem.dims, np.arange(problem.size))]
     out = session.cupy.zeros(problem.size, session.cupy.complex64)
@@ -390,7 +391,7 @@ def production_search(session, problem, samples):
 
 
 def figures_6_to_8(session, page, problem, sums, steps, cpu, snr, lambda_):
-    """The whole reconstruction by each version: times, and errors without and with noise."""
+    """Measures the whole reconstruction by each version: times, and errors without and with noise."""
     cupy, truth = session.cupy, problem.truth
     noisy = problem.noisy(snr)
     rows = []
@@ -463,7 +464,10 @@ def figures_6_to_8(session, page, problem, sums, steps, cpu, snr, lambda_):
 
 
 def noise_curves(session, page, problem):
-    """Errors of gridding and of conjugate gradients against noise. Returns the SNR of the paper's loss and the lambda."""
+    """Measures gridding and conjugate gradients at several noise levels.
+
+    Returns the SNR at which a regularised solution loses as much as the paper's, and its lambda.
+    """
     plan = problem.plan(tolerance=1e-5)
     # The same anatomy in another contrast: dark where the image is bright.
     reference = (1 / (0.3 + np.abs(problem.truth))).astype(np.float32)
@@ -537,7 +541,7 @@ def paper_noise(page, snrs, curves, lambdas):
 
 
 def fast_trigonometry(session, page, runner):
-    """Errors of sums and images by hardware sines against the size of the image."""
+    """Measures the errors of sums and images by hardware sines against the size of the image."""
     sizes = (32, 64) if session.quick else (32, 64, 128, 192)
     rows = []
     for n in sizes:
