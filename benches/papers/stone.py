@@ -209,9 +209,8 @@ def cpu_seconds(session, problem, precision):
     return seconds * problem.size / indices.size
 
 
-def check_and_time(session, problem, sums, steps):
-    """Returns seconds and error of F^H d for each step, for fresh random data at the full size."""
-    data = random_complex(session.random, (problem.samples,))
+def check_and_time(session, problem, sums, steps, data):
+    """Returns (seconds, error, sums) of F^H d for each step, for data with fresh noise at the full size."""
     exact = np.full(problem.dims[::-1], np.nan, np.complex128)
     problem.exact_plan().adjoint(data.astype(np.complex128), exact)
     k = [axis.astype(np.float64) for axis in problem.k]
@@ -225,12 +224,12 @@ def check_and_time(session, problem, sums, steps):
         seconds, found_sums = sums.seconds_and_sums(step, data, runs=5)
         error = relative(found_sums, exact)
         require(error, KERNEL_ERROR, f"F^H d, {step.name}")
-        found[step.name] = (seconds, error)
+        found[step.name] = (seconds, error, found_sums)
     for name, arguments in library_plans(problem).items():
         plan = problem.plan(stream=session.stream.ptr, **arguments)
         on_gpu, out = session.cupy.asarray(data), session.poisoned(problem.size)
         milliseconds = session.gpu_ms(lambda: plan.adjoint(on_gpu, out), before=lambda: out.fill(np.nan))
-        found[name] = (1e-3 * milliseconds, relative(out.get().reshape(exact.shape), exact))
+        found[name] = (1e-3 * milliseconds, relative(out.get().reshape(exact.shape), exact), None)
     return found
 
 
@@ -246,7 +245,7 @@ def library_plans(problem):
 def figure_9(page, problem, found, cpu, steps):
     page.section(
         "F^H d (figure 9)",
-        f"{problem.samples:,} samples to {problem.n}^3 voxels, random data. GFLOPS are counted as in the paper: 38 "
+        f"{problem.samples:,} samples to {problem.n}^3 voxels, a phantom with noise. GFLOPS are counted as in the paper: 38 "
         "operations for a pair of sample and voxel with sines in software, 15 with sines in hardware. The error is "
         "that of all voxels, relative to exact sums in double precision. CPU rows are timed on a part of the voxels "
         "and scaled (marked ~). Speed-ups are over the CPU in single precision.",
@@ -261,7 +260,7 @@ def figure_9(page, problem, found, cpu, steps):
              f"{gflops(problem, seconds, fhd.SOFTWARE):.0f}", f"{problem.samples * problem.size / seconds * 1e-12:.3f}",
              speed_ups(1350, paper_seconds, single, seconds), "at most 1e-4")
         )  # fmt: skip
-    for name, (seconds, error) in found.items():
+    for name, (seconds, error, _) in found.items():
         paper_seconds, paper_gflops = PAPER.get(name.split(" (")[0], (None, None))
         rate = f"{gflops(problem, seconds, trigs[name]):.0f}" if name in trigs else "-"
         rows.append(
@@ -331,7 +330,7 @@ def search(session, page, problem, runner):
     out = cupy.zeros(problem.size, cupy.complex64)
     threads = (64, 256, 512) if session.quick else tuple(range(32, 513, 32))
     tiles = (256, 2048) if session.quick else (32, 64, 128, 256, 512, 1024, 2048)
-    unrolls, voxel_counts = ((1, 4), (1, 4)) if session.quick else (range(1, 9), (1, 2, 4, 8))
+    unrolls, voxel_counts = ((1, 4), (1, 4)) if session.quick else (range(1, 9), (2, 4, 8))
     best_steps, rows = [], []
     for step in (fhd.TUNE, fhd.MIXED_TUNE):
         # A quarter of the voxels of a thread takes polynomials.
@@ -345,7 +344,7 @@ def search(session, page, problem, runner):
         order = sorted(again, key=again.get)
         for place, setting in enumerate(order[:3]):
             rows.append((step.name, f"{place + 1} of {len(settings)}", setting.settings(), f"{again[setting]:.2f} ms"))
-        default = replace(step, threads=256, tile=256, unroll=1, voxels=own[0])
+        default = replace(step, threads=256, tile=256, unroll=1, voxels=1 if step.trig == fhd.HARDWARE else own[0])
         for name, setting in (("not tuned", default), ("slowest", max(times, key=times.get))):
             ms = final(setting)
             gain = ms / again[order[0]]
@@ -355,8 +354,8 @@ def search(session, page, problem, runner):
     page.section(
         "Search over the settings (section 5.6)",
         "The paper searched threads per block (32 to 512), samples per launch (the tile, 32 to 2048) and unrolling (1 to "
-        "8): 320, 2048 and 5 were best, 20 % faster than 256, 256 and 1. Here the number of voxels per thread is searched "
-        f"too: every setting with {few.count:,} samples and {problem.size // 4:,} voxels, the fastest again with "
+        "8): 320, 2048 and 5 were best, 20 % faster than 256, 256 and 1. Here 2 to 8 voxels per thread are searched too, "
+        f"since one is the step before: every setting with {few.count:,} samples and {problem.size // 4:,} voxels, the fastest again with "
         f"{some.count:,} samples and all voxels, whose times are below. The last rows are the library's kernel "
         "(kernels/exact_list.cu) with its own and with other settings.",
     )
@@ -390,10 +389,13 @@ def production_search(session, problem, samples):
     ]
 
 
-def figures_6_to_8(session, page, problem, sums, steps, cpu, snr, lambda_):
-    """Measures the whole reconstruction by each version: times, and errors without and with noise."""
+def figures_6_to_8(session, page, problem, sums, steps, cpu, noise, found):
+    """Measures the whole reconstruction by each version: times, and errors without and with noise.
+
+    `noise` is (data, SNR, lambda), and `found` the sums of these data by each step.
+    """
     cupy, truth = session.cupy, problem.truth
-    noisy = problem.noisy(snr)
+    noisy, snr, lambda_ = noise
     rows = []
 
     def qualities(q, clean_sums, noisy_sums):
@@ -431,8 +433,7 @@ def figures_6_to_8(session, page, problem, sums, steps, cpu, snr, lambda_):
         progress(f"the whole reconstruction, {step.name}")
         q_seconds, q = sums.seconds_and_sums(step)
         fhd_seconds, clean_sums = sums.seconds_and_sums(step, problem.clean)
-        _, noisy_sums = sums.seconds_and_sums(step, noisy)
-        clean_text, noisy_text, solver = qualities(q, clean_sums, noisy_sums)
+        clean_text, noisy_text, solver = qualities(q, clean_sums, found[step.name][2])
         add(step.name, q_seconds, fhd_seconds, solver, (clean_text, noisy_text))
     for name, arguments in {"recon, exact sums, grid": {"exact": True}, "recon, NUFFT, tolerance 1e-5": {"tolerance": 1e-5}}.items():
         images = [np.full(problem.dims[::-1], np.nan, np.complex64) for _ in range(2)]
@@ -546,9 +547,10 @@ def fast_trigonometry(session, page, runner):
     rows = []
     for n in sizes:
         progress(f"hardware sines, {n}^3")
-        scale = n / N
-        # Beyond 128^3 the number of samples stays, or Q would take minutes.
-        problem = Problem(session, n, round(SPOKES * min(scale, 1) ** 2), 2 * round(READOUT / 2 * min(scale, 1)))
+        # Beyond 128^3 there are fewer samples, or Q would take minutes.
+        scale = min(n / N, 1)
+        spokes = SPOKES // 2 if n > N else round(SPOKES * scale**2)
+        problem = Problem(session, n, spokes, 2 * round(READOUT / 2 * scale))
         sums = Sums(problem, [runner])
         exact_q, exact_sums = exact_values(problem)
         cells = []
@@ -613,13 +615,16 @@ def main():
         tune, mixed = search(session, tuning, problem, runner)
         steps = [*fhd.STEPS, tune, mixed]
         sums = Sums(problem, [runner])
-        found = check_and_time(session, problem, sums, steps)
+        curves = Page(session, "curves", "", "")
+        snr, lambda_ = noise_curves(session, curves, problem)
+        noisy = problem.noisy(snr)
+        found = check_and_time(session, problem, sums, steps, noisy)
         several(session, problem, tune, found)
         figure_9(page, problem, found, cpu, steps)
         constant_memory(session, page, problem, runner)
         page.body += tuning.body
-        snr, lambda_ = noise_curves(session, page, problem)
-        figures_6_to_8(session, page, problem, sums, steps, cpu, snr, lambda_)
+        figures_6_to_8(session, page, problem, sums, steps, cpu, (noisy, snr, lambda_), found)
+        page.body += curves.body
         fast_trigonometry(session, page, runner)
     else:
         for part in ("F^H d by the steps of figure 9", "the search", "whole reconstructions", "hardware trigonometry"):
@@ -642,7 +647,7 @@ def several(session, problem, tune, found):
     seconds, sums = several_sums.seconds_and_sums(tune, data, runs=3)
     _, alone = Sums(problem, runners[:1]).seconds_and_sums(tune, data)
     require(relative(sums, alone), 1e-6, f"F^H d on {count} GPUs")
-    found[f"Multi ({count} GPUs, paper: 4)"] = (seconds, found[tune.name][1])
+    found[f"Multi ({count} GPUs, paper: 4)"] = (seconds, found[tune.name][1], None)
 
 
 if __name__ == "__main__":
