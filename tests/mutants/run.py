@@ -46,9 +46,13 @@ class Mutant:
         path = ROOT / self.file
         if not path.is_file():
             return f"{self.file} does not exist: name the file that has the formula now"
-        count = path.read_text().count(self.old)
+        text = path.read_text()
+        count = text.count(self.old)
         if count != 1:
             return f"{self.file} has the old text {count} times, not once: correct the block in list.txt"
+        begin = text.index(self.old)
+        if re.match(r"\w\w", text[begin - 1 : begin + 1]):
+            return f"in {self.file} the old text begins within a word: add the rest of the word to the block"
         return None
 
     def is_rust(self):
