@@ -4,13 +4,19 @@
 """
 
 import json
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 import index
 import processor
 from rows import stem_in
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "papers"))
+
+import power  # noqa: E402
 
 
 def x86(vendor, family, model, name, flags):
@@ -60,6 +66,45 @@ class Files(unittest.TestCase):
             (folder / "cpu-amd-epyc-zen5.json").write_text(json.dumps(small))
             self.assertEqual(stem_in(folder, "cpu-amd-epyc-zen5", small), "cpu-amd-epyc-zen5")
             self.assertEqual(stem_in(folder, "cpu-amd-epyc-zen5", large), "cpu-amd-epyc-zen5-64-cores")
+
+
+class Power(unittest.TestCase):
+    def zone(self, folder, zone, name, joules):
+        (folder / zone).mkdir()
+        (folder / zone / "name").write_text(name + "\n")
+        (folder / zone / "max_energy_range_uj").write_text("1000000000\n")
+        (folder / zone / "energy_uj").write_text(f"{joules}000000\n")
+
+    def test_packages_and_memory_count_once_and_counters_wrap(self):
+        session = SimpleNamespace(cupy=None, no_gpu="none here")
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            for zone, name in (("0", "package-0"), ("0:0", "core"), ("0:1", "dram"), ("1", "package-1"), ("2", "psys")):
+                self.zone(folder, f"intel-rapl:{zone}", name, 990)
+            meter = power.EnergyMeter(session, folder=folder)
+
+            def work():
+                for zone, joules in (("0", 993), ("0:0", 992), ("0:1", 991), ("1", 15), ("2", 999)):
+                    (folder / f"intel-rapl:{zone}" / "energy_uj").write_text(f"{joules}000000\n")
+
+            measured = meter.measure(work, seconds=0.0)
+            self.assertEqual(measured.times, 1)
+            self.assertAlmostEqual(measured.joules[power.PROCESSORS], 3 + 1 + 25)
+            self.assertIsNone(measured.joules[power.GPUS])
+            self.assertEqual(measured.text(power.GPUS, "none here"), "not readable here (none here)")
+            self.assertTrue(measured.text(power.PROCESSORS).startswith("29 J ("))
+
+    def test_a_part_of_the_counters_is_not_taken_for_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            self.assertIn("no counters", power.processor_zones(folder)[1])
+            self.zone(folder, "intel-rapl:0", "package-0", 1)
+            self.assertEqual(len(power.processor_zones(folder)[0]), 1)
+            self.zone(folder, "intel-rapl:1", "package-1", 1)
+            (folder / "intel-rapl:1" / "energy_uj").write_text("")
+            zones, reason = power.processor_zones(folder)
+            self.assertEqual(zones, [])
+            self.assertIn("cannot be read", reason)
 
 
 def transform(threads, side, milliseconds, error=1e-4):

@@ -1,13 +1,11 @@
-"""Shared parts of the papers' experiments: arguments, machine, timing, checks, energy, and the pages in docs/papers.
+"""Shared parts of the papers' experiments: arguments, machine, timing, checks and the pages in docs/papers.
 
 Each experiment is a script with a `Session`, which fills a `Page`. Without a GPU (or without CuPy) the parts that need
 one are left out, each with a line on the page and on stderr.
 """
 
 import argparse
-import ctypes
 import datetime
-import os
 import statistics
 import sys
 import time
@@ -22,9 +20,6 @@ sys.path.insert(0, str(BENCHES))
 
 import machine  # noqa: E402
 import recon_library  # noqa: E402
-
-# Energy counters are updated in steps of up to a tenth of a second, so work is repeated for this many seconds.
-ENERGY_SECONDS = 3.0
 
 
 def load_cupy():
@@ -226,60 +221,3 @@ def paragraph(text, width=120):
             )  # fmt: skip
         lines.append("")
     return lines[:-1]
-
-
-class EnergyMeter:
-    """Energy counters: the GPU's of its driver (NVML) and the processors' of Linux (RAPL)."""
-
-    def __init__(self, session):
-        self.zones, self.no_zones = processor_zones()
-        self.nvml, self.no_nvml = gpu_counter() if session.cupy else (None, session.no_gpu)
-
-    def joules(self, work, finish=lambda: None):
-        """Returns {"GPU": ..., "processors": ...}: joules of one run as text, or why they cannot be read here."""
-        before, started, times = self.read(), time.perf_counter(), 0
-        while not times or time.perf_counter() - started < ENERGY_SECONDS:
-            work()
-            times += 1
-        finish()
-        after, seconds = self.read(), time.perf_counter() - started
-        found = {}
-        for name, reason in (("GPU", self.no_nvml), ("processors", self.no_zones)):
-            spent = None if before[name] is None else after[name] - before[name]
-            if spent is None or spent < 0:
-                found[name] = f"not readable here ({reason or 'the counter wrapped'})"
-            else:
-                found[name] = f"{spent / times:.3g} J ({spent / seconds:.0f} W)"
-        return found
-
-    def read(self):
-        gpu = self.nvml() if self.nvml else None
-        return {"GPU": gpu, "processors": sum(int(z.read_text()) for z in self.zones) * 1e-6 if self.zones else None}
-
-
-def processor_zones():
-    """Returns the counters of whole processor packages in microjoules, or an empty list and the reason."""
-    folder = Path("/sys/class/powercap")
-    zones = [zone / "energy_uj" for zone in sorted(folder.glob("intel-rapl:[0-9]*")) if zone.name.count(":") == 1]
-    readable = [zone for zone in zones if os.access(zone, os.R_OK)]
-    if readable:
-        return readable, None
-    return [], f"{folder} has counters that only root may read" if zones else f"{folder} has no counters"
-
-
-def gpu_counter():
-    """Returns a function that reads the joules of the first GPU since the driver started, or None and the reason."""
-    try:
-        nvml = ctypes.CDLL("libnvidia-ml.so.1")
-    except OSError as error:
-        return None, f"no NVML: {error}"
-    device, energy = ctypes.c_void_p(), ctypes.c_ulonglong()
-    nvml.nvmlInit_v2()
-    if nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)) != 0:
-        return None, "NVML does not know the GPU"
-
-    def read():
-        status = nvml.nvmlDeviceGetTotalEnergyConsumption(device, ctypes.byref(energy))
-        return energy.value * 1e-3 if status == 0 else None
-
-    return (read, None) if read() is not None else (None, "the driver has no energy counter")
