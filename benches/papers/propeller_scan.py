@@ -96,9 +96,13 @@ class Convolution:
         return (parts[0] + 1j * parts[1]).reshape(GRID, GRID)
 
     def density_weights(self):
-        """Returns weights 1 / (S * C) as in equation (4): the inverse of the convolved sampling density."""
+        """Returns weights 1 / (S * C) as in equation (4): the inverse of the convolved sampling density.
+
+        A sample beyond the grid, without a cell in its window, has the weight 0.
+        """
         cells = np.bincount(self.cells, self.weights, GRID * GRID)
-        return 1 / np.bincount(self.m, self.weights * cells[self.cells], self.samples)
+        density = np.bincount(self.m, self.weights * cells[self.cells], self.samples)
+        return np.divide(1, density, out=np.zeros(self.samples), where=density > 0)
 
     def image(self, grid, voxels):
         """Returns the central `voxels`^2 part of the image of a grid, divided by the transform of the window.
@@ -139,11 +143,12 @@ class Loops:
         else:
             sizes = [*map(ctypes.c_int, (SAMPLES, ECHOES, BLADES, MATRIX)), pointer(table)]
         last = [ctypes.c_int(GRID), ctypes.c_int(threads)]
-        arrays = (*k, data, grid, table)
-        assert all(array.flags.c_contiguous for array in arrays)
+        inputs = [np.ascontiguousarray(axis, np.float32) for axis in k] + [np.ascontiguousarray(data, np.complex64)]
+        assert grid.flags.c_contiguous and grid.dtype == np.complex64
 
         def run():
-            # `arrays` must live as long as this function, because C has only their addresses.
-            function(*map(pointer, (*arrays[:2], arrays[2])), *sizes, pointer(arrays[3]), *last)
+            function(*map(pointer, inputs), *sizes, pointer(grid), *last)
 
+        # C has only the addresses of the arrays, so they must live as long as the function.
+        run.arrays = (*inputs, grid, table)
         return run
