@@ -110,10 +110,10 @@ class Plan:
     """A plan for one geometry. It is freed together with this object."""
 
     def __init__(self, library, dims, k, threads=0, tolerance=0.0, exact=False, coils=1, maps=None, voxels=None,
-                 weights=None, gpus=None, stream=None):  # fmt: skip
+                 weights=None, gpus=None, stream=None, oversampling=0.0):  # fmt: skip
         """`gpus`: indices of the GPUs for a plan on GPUs. `stream`: the address of a stream of the GPU.
 
-        With a `stream` the arrays are on the GPU too.
+        With a `stream` the arrays are on the GPU too. An `oversampling` of 0 is chosen by the tolerance.
         """
         self.library = library
         geometry = library.geometry(dims, k, coils)
@@ -134,6 +134,7 @@ class Plan:
         options.method = EXACT if exact else NUFFT
         options.tolerance = tolerance
         options.threads = threads
+        options.oversampling = oversampling
         handle = library.ffi.new("recon_plan **")
         started = time.perf_counter()
         library.call("recon_plan_create", geometry, options, handle)
@@ -167,6 +168,19 @@ class Plan:
 
     def grid(self, kspace, image):
         self.library.call("recon_grid", self.handle, self.library.address(kspace), self.library.address(image))
+
+    def grid_kspace(self, kspace, grid):
+        """Fills gridded k-space. Both arrays are in the host's memory."""
+        address = self.library.address
+        self.library.call("recon_grid_kspace", self.handle, address(kspace), address(grid))
+
+    def window_correction(self, axis, size):
+        """Returns the factors by which an image of `size` voxels is multiplied along an axis after the FFT."""
+        factors = np.full(size, np.nan)
+        self.library.call(
+            "recon_window_correction", self.handle, axis, self.library.ffi.cast("double *", self.library.address(factors))
+        )
+        return factors
 
     def fbp(self, kspace, image, filter=RAM_LAK):
         address = self.library.address
