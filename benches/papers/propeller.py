@@ -259,10 +259,10 @@ class Methods:
                     require(errors[what], KERNEL_ERROR, what)
         if self.kernels:
             for name in (CONFLICTING, ATOMIC, CORNERS, DISC):
-                errors[name] = relative(self.kernels.result(name, data), exact)
+                error = errors[f"GPU, {name}"] = relative(self.kernels.result(name, data), exact)
                 # The scatter with conflicts is wrong by design. Its error is reported, without a bound.
                 if name != CONFLICTING:
-                    require(errors[name], KERNEL_ERROR, f"GPU, {name}")
+                    require(error, KERNEL_ERROR, f"GPU, {name}")
         for device, library in self.libraries.items():
             errors[f"{LIBRARY}, {device}"] = library.check(f"the library on the {device}")
         return errors
