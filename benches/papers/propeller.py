@@ -515,9 +515,9 @@ def images(session, page, methods):
         f"Images of {scan.MATRIX} x {scan.MATRIX} voxels after an FFT by numpy, divided by the transform of the "
         "window. The errors are those of the phantom at rest (percent and PSNR), then the difference from the image "
         "of the convolution in double precision, both at the best scale. With motion, each blade measures the "
-        f"phantom turned by up to {TURN} degrees and shifted by up to {SHIFT} voxels along each axis, at random, and "
-        "is gridded where it was measured, without correction; `recon_propeller` corrects the motion "
-        "(docs/method.md). The paper shows pictures only. In those of a water phantom, conflicts blur edges and the "
+        f"phantom turned by up to {TURN} degrees and shifted by up to {SHIFT} voxels along each axis, at random. It is "
+        "gridded where it was measured, without correction; `recon_propeller` corrects the motion (docs/method.md). "
+        "The paper shows pictures only. In those of a water phantom, conflicts blur edges and the "
         "axes (figure 4). In those of a resting and of a moved head, reverse gridding looks the same as gridding on "
         "the CPU (figure 9).",
     )
@@ -561,8 +561,8 @@ def widths(session, page, methods):
         "Width of the window",
         "The paper does not state the radius of its window (`cwidth`, in cells), nor its shape parameter. Its "
         "figures 5 and 7 sketch a window of four cells, which is a radius of 1. Its reverse gridding takes 2.6 "
-        "times as long as gridding on the CPU, and this ratio depends on the radius: reverse gridding visits all "
-        "samples of the rotated square, and a small window fills little of it. The tables above are for a radius of "
+        "times as long as gridding on the CPU. This ratio depends on the radius, because reverse gridding visits all "
+        "samples of the rotated square, of which a small window fills little. The tables above are for a radius of "
         f"{scan.RADIUS:g} cells, the width of four cells that is usual for a grid of twice the matrix. Beta is that "
         "of Beatty et al. 2005. Milliseconds without copies, CPU by one thread.",
     )
