@@ -177,9 +177,8 @@ class Plan:
     def window_correction(self, axis, size):
         """Returns the factors by which an image of `size` voxels is multiplied along an axis after the FFT."""
         factors = np.full(size, np.nan)
-        self.library.call(
-            "recon_window_correction", self.handle, axis, self.library.ffi.cast("double *", self.library.address(factors))
-        )
+        doubles = self.library.ffi.cast("double *", self.library.address(factors))
+        self.library.call("recon_window_correction", self.handle, axis, doubles)
         return factors
 
     def fbp(self, kspace, image, filter=RAM_LAK):

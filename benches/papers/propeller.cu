@@ -1,9 +1,10 @@
-// Gridding of PROPELLER data by scatter and by gather, after Yang et al. 2013 (Magn. Reson. Imaging 31). The kernels are
-// for the tables of docs/papers only; the library's own gridding is kernels/gridding.cu.
+// Gridding of PROPELLER data by scatter and by gather, after Yang et al. 2013 (Magn. Reson. Imaging 31). The kernels
+// are for the tables of docs/papers only; the library's own gridding is kernels/gridding.cu.
 //
-// The samples are a matrix of lines * samples elements, where a line is one of the blades * echoes lines of the  The
-// grid is a matrix of size * size cells, and k = 0 is in cell size / 2. Positions are in units of the width of k-space.
-// Distances are in cells. Windows are cut off at the edges of the grid.
+// - Samples: [lines, samples]. The scan has blades * echoes lines. Positions are in units of the width of k-space.
+// - Grid: [size, size] cells, with k = 0 in cell size / 2. Distances are in cells.
+//
+// Windows are cut off at the edges of the grid.
 //
 // Macros from the host:
 //   RADIUS   radius of the window in cells

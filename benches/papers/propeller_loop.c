@@ -1,5 +1,5 @@
-// Gridding of PROPELLER data on a CPU, after Yang et al. 2013: the loops of propeller.cu in C. See there for the arrays and
-// the macros RADIUS, SERIES and CORNERS. complex numbers are pairs of float.
+// Gridding of PROPELLER data on a CPU, after Yang et al. 2013: the loops of propeller.cu in C. Its head describes
+// the arrays and the macros RADIUS, SERIES and CORNERS. Complex numbers are pairs of float.
 #include <math.h>
 #include <string.h>
 
@@ -47,7 +47,8 @@ static inline __attribute__((always_inline)) void spread(float x, float y, const
 }
 
 // Scatter. Several threads add by atomic additions.
-void propeller_scatter(const float *x, const float *y, const float *data, long count, float *grid, int size, int threads)
+void propeller_scatter(const float *x, const float *y, const float *data, long count, float *grid, int size,
+                       int threads)
 {
     memset(grid, 0, 2 * sizeof(float) * size * size);
     if (threads == 1) {
@@ -61,8 +62,8 @@ void propeller_scatter(const float *x, const float *y, const float *data, long c
 }
 
 // Gather: the reverse gridding algorithm. Threads share the rows of the grid.
-void propeller_gather(const float *x, const float *y, const float *data, int samples, int echoes, int blades, int matrix,
-                      const float *turns, float *grid, int size, int threads)
+void propeller_gather(const float *x, const float *y, const float *data, int samples, int echoes, int blades,
+                      int matrix, const float *turns, float *grid, int size, int threads)
 {
     const float across = (float)samples / size, down = (float)matrix / size;
     const float half_width = 0.5f * size, half_blade = 0.5f * echoes / down;

@@ -69,7 +69,14 @@ def moved_data(library, dims, k, angles, shifts):
 
 
 class Convolution:
-    """Gridding with the window in double precision: the list of all pairs of sample and cell, by numpy."""
+    """Gridding with the window in double precision: the list of all pairs of sample and cell, by numpy.
+
+    The list also has the cells of a margin around the grid, which only the density weights use. If the density were
+    that of cut windows, the few samples beyond the grid would get weights of thousands.
+    """
+
+    MARGIN = 8
+    WIDE = GRID + 2 * MARGIN
 
     def __init__(self, k, radius):
         self.samples, self.radius, self.beta = k[0].size, radius, shape_parameter(radius)
@@ -80,9 +87,8 @@ class Convolution:
             for i in range(int(2 * radius) + 1):
                 cx, cy = left + i, top + j
                 square = (cx - px) ** 2 + (cy - py) ** 2
-                inside = (square < radius**2) & (np.minimum(cx, cy) >= -GRID // 2) & (np.maximum(cx, cy) < GRID // 2)
-                m = np.flatnonzero(inside)
-                cells = ((cy[m] + GRID // 2) * GRID + cx[m] + GRID // 2).astype(np.int64)
+                m = np.flatnonzero(square < radius**2)
+                cells = ((cy[m] + self.WIDE // 2) * self.WIDE + cx[m] + self.WIDE // 2).astype(np.int64)
                 pairs.append((m, cells, self.value(square[m])))
         self.m, self.cells, self.weights = (np.concatenate(parts) for parts in zip(*pairs))
 
@@ -92,22 +98,19 @@ class Convolution:
     def grid(self, values):
         """Returns the grid [y, x] of complex values of the samples."""
         terms = self.weights * values[self.m].astype(np.complex128)
-        parts = [np.bincount(self.cells, part, GRID * GRID) for part in (terms.real, terms.imag)]
-        return (parts[0] + 1j * parts[1]).reshape(GRID, GRID)
+        parts = [np.bincount(self.cells, part, self.WIDE**2) for part in (terms.real, terms.imag)]
+        inner = slice(self.MARGIN, self.MARGIN + GRID)
+        return np.ascontiguousarray((parts[0] + 1j * parts[1]).reshape(self.WIDE, self.WIDE)[inner, inner])
 
     def density_weights(self):
-        """Returns weights 1 / (S * C) as in equation (4): the inverse of the convolved sampling density.
-
-        A sample beyond the grid, without a cell in its window, has the weight 0.
-        """
-        cells = np.bincount(self.cells, self.weights, GRID * GRID)
-        density = np.bincount(self.m, self.weights * cells[self.cells], self.samples)
-        return np.divide(1, density, out=np.zeros(self.samples), where=density > 0)
+        """Returns weights 1 / (S * C) as in equation (4): the inverse of the convolved sampling density."""
+        cells = np.bincount(self.cells, self.weights, self.WIDE**2)
+        return 1 / np.bincount(self.m, self.weights * cells[self.cells], self.samples)
 
     def image(self, grid, voxels):
         """Returns the central `voxels`^2 part of the image of a grid, divided by the transform of the window.
 
-        The transform is a sum over points 16 a cell, because the window of the distance is no product of two axes.
+        The transform is a sum over points 16 a cell, because a window of the distance does not separate into two axes.
         """
         fine = np.arange(-int(16 * self.radius), int(16 * self.radius) + 1) / 16
         squares = fine[:, None] ** 2 + fine**2
