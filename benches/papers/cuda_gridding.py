@@ -25,10 +25,10 @@ SHORT_MS, REPEATS = 1.0, 50
 CHUNK = 16
 
 INTRO = """
-The paper (a course report, "CUDA gridding") moves the convolution step of gridding to a GeForce 8800 GTX: 5,000 samples
-at random positions, 512 x 512 cells, a Gaussian window "of size 8". It compares four ways to assign the work, five
-optimisations, and the CPU. This page repeats all of it, adds larger sets, since 5,000 samples do not fill a GPU of
-today, and ends with the library's own kernel.
+The paper "CUDA gridding" moves the convolution step of gridding to a GeForce 8800 GTX: 5,000 samples at random
+positions, 512 x 512 cells, a Gaussian window "of size 8". It compares four ways to assign the work, five optimisations,
+and the CPU. This page repeats all of it, adds larger sets, since 5,000 samples do not fill a GPU of today, and ends
+with the library's own kernel.
 """
 
 WINDOW_TEXT = """
@@ -41,6 +41,8 @@ window that ends at 0.61 cannot grid. The times do not depend on s. The paper's 
 convolution and is left out.
 
 Cells beyond the edge of the grid are left out, as in the listing. Samples and grid are complex, in single precision.
+The positions are uniformly random here and in the paper's text. The listing has 8,192 samples, with the same number in
+each sector, on multiples of half a cell.
 """
 
 
@@ -491,7 +493,7 @@ the kernel needs that.
 
 LADDER_TEXT = """
 Each row adds one optimisation to the row above, in the order of the paper's table 1. "Gain" is relative to the row
-above, as are the paper's percentages, which are given per optimisation.
+above. The paper gives one percentage per optimisation. The gains of the library's rows are relative to the last rung.
 
 - The first four rows are fine by input with atomic additions. The GeForce 8800 GTX had none, so the paper's kernel
   either lost additions or avoided shared cells; it does not say which.
@@ -650,11 +652,11 @@ def main():
 
 
 CPU_TEXT = """
-The paper's baseline is one thread of an optimised library on a Core 2 Duo at 2 GHz, and its GPU is 114 times as fast
-(20 GFLOPS). Here the baseline is a loop in C (gcc -O3 -march=native) in single precision, with the table of the GPU or
-with one exponential for each cell of an axis. With several threads, each owns a band of rows and looks at all samples.
-The speed-up is relative to one thread with the table. "Plan" is the library's preparation, which sorts the samples and
-is not part of the time.
+The paper's baseline is one thread of an optimised library on a Core 2 Duo at 2 GHz. Its GeForce 8800 GTX is 114 times
+as fast (about 20 GFLOPS), and its GeForce 8400M GS 17.5 times. Here the baseline is a loop in C (gcc -O3 -march=native)
+in single precision, with the table of the GPU or with one exponential for each cell of an axis. With several threads,
+each owns a band of rows and looks at all samples. The speed-up is relative to one thread with the table. "Plan" is the
+library's preparation, which sorts the samples and is not part of the time.
 """
 
 TIMED_TEXT = f"""
