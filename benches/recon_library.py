@@ -14,6 +14,7 @@ REAL = {np.dtype(np.float32): 0, np.dtype(np.float64): 1}
 EXACT, NUFFT = 1, 2
 CPU, CUDA = 1, 2
 COILS_UNIFORM, COILS_RING = 0, 1
+KAISER_BESSEL, MINIMAX = 0, 3
 RAM_LAK = 0
 PRIOR_IDENTITY, PRIOR_DIFFERENCES, PRIOR_ANATOMICAL = 0, 1, 2
 
@@ -110,10 +111,10 @@ class Plan:
     """A plan for one geometry. It is freed together with this object."""
 
     def __init__(self, library, dims, k, threads=0, tolerance=0.0, exact=False, coils=1, maps=None, voxels=None,
-                 weights=None, gpus=None, stream=None, oversampling=0.0):  # fmt: skip
+                 weights=None, gpus=None, stream=None, oversampling=0.0, window=MINIMAX, width=0):  # fmt: skip
         """`gpus`: indices of the GPUs for a plan on GPUs. `stream`: the address of a stream of the GPU.
 
-        With a `stream` the arrays are on the GPU too. An `oversampling` of 0 is chosen by the tolerance.
+        With a `stream` the arrays are on the GPU too. A `width` or an `oversampling` of 0 is chosen by the library.
         """
         self.library = library
         geometry = library.geometry(dims, k, coils)
@@ -135,6 +136,7 @@ class Plan:
         options.tolerance = tolerance
         options.threads = threads
         options.oversampling = oversampling
+        options.window, options.width = window, width
         handle = library.ffi.new("recon_plan **")
         started = time.perf_counter()
         library.call("recon_plan_create", geometry, options, handle)
