@@ -18,7 +18,7 @@ import recon_library
 
 SIZE, SECTOR, WIDTH = 512, 32, 8
 SAMPLES = (5_000, 100_000, 1_000_000)
-# The table of the ladder has so many entries per cell of distance that linear interpolation meets the bound.
+# Entries of the ladder's table per cell of distance. Linear interpolation then meets the bound.
 PER_CELL, DEGREE, BOUND = 256, 8, 1e-4
 # Launches that take less than this are repeated in one CUDA graph.
 SHORT_MS, REPEATS = 1.0, 50
@@ -475,8 +475,9 @@ def image_of(session, plan, grid):
 def library_on_gpu(session, sets, window, name):
     """Returns milliseconds of the library on the GPU, and the error of its gridded k-space.
 
-    The milliseconds: gridded k-space from and to the host's memory; the adjoint, which is gridding, FFT and correction,
-    in the GPU's memory; the same for a few samples; and the plan.
+    There are four times, in this order. The first is of gridded k-space from and to the host's memory. The second is of
+    the adjoint (gridding, FFT and correction) in the GPU's memory, the third of the same for a few samples. The last is
+    of the plan.
     """
     cupy, k = session.cupy, library_k(sets.x, sets.y)
     grid = session.poisoned((SIZE, SIZE), gpu=False)
@@ -507,7 +508,7 @@ def library_on_gpu(session, sets, window, name):
 
 ASSIGNMENTS_TEXT = f"""
 - **Fine by input**: a block for each sample, a thread for each cell of its window, atomic additions to the grid.
-- **Coarse by input**: a block for {CHUNK} consecutive samples. The paper wants their sums in shared memory. Random
+- **Coarse by input**: a block for {CHUNK} consecutive samples. The paper proposes sums in shared memory. Random
   samples that follow each other have no cells in common, so the sums are atomic additions to the grid too. The rows
   "sorted" have the same kernels on samples sorted by sector, which is the locality that the paper expects of a
   trajectory.
@@ -536,15 +537,23 @@ above. The paper gives one percentage per optimisation. The gains of the library
   minus the time of the adjoint of {FEW} samples. The row is left out if the two times differ by less than a quarter, as
   for few samples. "From and to the host" includes the transfers.
 - The library's calls are issued one by one, so a short time includes the call.
+
+Three of the five optimisations gain nothing today. A warp reads its sample from the cache by one broadcast, so a copy
+in shared memory saves nothing, and the second-level cache joins the atomic additions of neighbouring cells. The table
+in constant memory is a loss: the threads of a warp need different entries, and the hardware serves different addresses
+one after the other (the paper's section 4.5 found this too). Special function units compute the exponential faster. The
+kernel with sectors takes one sample at a time, with a barrier, and the table limits it as well. With the exponential or
+with polynomials it is as fast as the naive kernel or faster, see the look-ups below. The library's kernel has sectors
+too. It keeps the cells in registers, has no barriers, and adds many samples at once as a matrix product.
 """
 
 LOOKUP_TEXT = """
 The paper looks up its window in a table, indexed by the Euclidean distance between sample and cell. Its granularity is
 half a cell, and the index is truncated; here the nearest entry is taken, which has half the error. The library has no
 distance: its window is a product of one factor per axis, and each factor is a polynomial of the offset in the cell. A
-sample of a window of W x W cells then needs 2 W polynomials in place of W^2 square roots and look-ups, and its Fourier
-transform is a product too, so that the correction of the image is exact for the window that was used. A Gaussian is the
-one window that is both, so all rows below have the same window.
+sample with a window of W x W cells then needs 2 W polynomials in place of W^2 square roots and look-ups. The Fourier
+transform of the window is a product too, so the correction of the image is exact for the window that was used. Only a
+Gaussian is a function of the distance and a product, so all rows below have the same Gaussian.
 
 The errors are relative l2 errors of the window's values over random distances, against the exact window in double
 precision. "Listing" is the flat Gaussian of the paper's listing, s half the width. The time is that of the sector
@@ -698,10 +707,10 @@ library's preparation, which sorts the samples and is not part of the time.
 """
 
 TIMED_TEXT = f"""
-GPU times are those between CUDA events, medians, with data in the GPU's memory. Runs of less than {SHORT_MS:.0f} ms are
-repeated {REPEATS} times in a CUDA graph, so that the time of a launch does not count, and the data are in the cache;
-the library is called {REPEATS} times in a row. CPU times are medians by the wall clock. One update of a cell counts as
-4 operations, without the computation of the window. Every row was checked before it was timed: "error" is the relative
+GPU times are medians between CUDA events, with data in the GPU's memory. Runs of less than {SHORT_MS:.0f} ms are
+repeated {REPEATS} times in a CUDA graph, so that the time of a launch does not count. Their data are in the cache. The
+library is called {REPEATS} times in a row. CPU times are medians by the wall clock. One update of a cell counts as 4
+operations, without the computation of the window. Every row was checked before it was timed: "error" is the relative
 l2 error against a convolution in double precision, at most {BOUND:.0e}, from an output that was filled with NaN.
 """
 
