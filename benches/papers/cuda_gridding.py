@@ -538,10 +538,10 @@ above. The paper gives one percentage per optimisation. The gains of the library
   for few samples. "From and to the host" includes the transfers.
 - The library's calls are issued one by one, so a short time includes the call.
 
-Three of the five optimisations gain nothing today. A warp reads its sample from the cache by one broadcast, so a copy
-in shared memory saves nothing, and the second-level cache joins the atomic additions of neighbouring cells. The table
-in constant memory is a loss: the threads of a warp need different entries, and the hardware serves different addresses
-one after the other (the paper's section 4.5 found this too). Special function units compute the exponential faster. The
+Three of the five optimisations gain nothing today. The time of the naive kernel is probably that of its
+atomic additions, which a copy of the sample and the layout of the arrays do not change. The table in constant memory is
+a loss: the threads of a warp need different entries, and the hardware reads different addresses one after the other
+(the paper's section 4.5 found this too). Special function units compute the exponential faster. The
 kernel with sectors takes one sample at a time, with a barrier, and the table limits it as well. With the exponential or
 with polynomials it is as fast as the naive kernel or faster, see the look-ups below. The library's kernel has sectors
 too. It keeps the cells in registers, has no barriers, and adds many samples at once as a matrix product.
