@@ -430,6 +430,8 @@ static void trajectories(void) {
     PUT("rosette", 0, k, 11, 6, 2);
     check(recon_trajectory_propeller(precision, 3, 4, 11, k, k + 132 * bytes));
     PUT("propeller", 0, k, 11, 4, 3, 2);
+    check(recon_trajectory_propeller_scan(precision, 3, 4, 11, 9, k, k + 132 * bytes));
+    PUT("propeller_scan", 0, k, 11, 4, 3, 2);
     free(k);
 }
 

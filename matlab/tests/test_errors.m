@@ -261,6 +261,13 @@ check_error(@() recon.trajectory.stackofstars(5, 10, 0), 'recon:InvalidSize');
 check_error(@() recon.trajectory.stackofstars(5, 10, 2, 'Order', 'random'), 'recon:UnknownValue');
 check_error(@() recon.trajectory.spiral(5, 10, NaN), 'recon:InvalidArgument');
 check_error(@() recon.trajectory.propeller(5, 10, 10), 'recon:InvalidArgument');
+check_error(@() recon.trajectory.propeller(5, 9, 40, 'Matrix', 16), 'recon:InvalidArgument', 'at most 8 lines');
+check_error(@() recon.trajectory.propeller(5, 4, 16, 'Matrix', 40), 'recon:InvalidArgument', 'at least 40 samples');
+check_error(@() recon.trajectory.propeller(5, 4, 16, 'Matrix', 0), 'recon:InvalidSize', 'scan matrix is 0');
+check_error(@() recon.trajectory.propeller(5, 4, 16, 'Matrix', 8.5), 'recon:InvalidArgument', 'scan matrix');
+check_error(@() recon.trajectory.propeller(5, 4, 16, 'Matrix', [8 8]), 'recon:InvalidArgument', 'Matrix');
+check_error(@() recon.trajectory.propeller(5, 4, 16, 'Matrix', []), 'recon:InvalidArgument', ...
+    'the scan matrix, one number');
 check_error(@() recon.trajectory.cartesian([8 8 8 8]), 'recon:InvalidSize');
 check_error(@() recon.phantom.image([0 8]), 'recon:InvalidSize');
 check_error(@() recon.phantom.image('8'), 'recon:InvalidArgument');

@@ -201,7 +201,8 @@ pub unsafe extern "C" fn recon_trajectory_rosette(
     })
 }
 
-/// Generates PROPELLER blades: strips of parallel lines, 1 / samples apart, rotated about the centre.
+/// Generates PROPELLER blades: strips of parallel lines, 1 / samples apart, rotated about the centre. The readout is
+/// not oversampled: recon_trajectory_propeller_scan is for blades with an oversampled readout.
 ///
 /// - kx, ky: real [samples, lines, blades] each, written.
 ///
@@ -219,6 +220,35 @@ pub unsafe extern "C" fn recon_trajectory_propeller(
     call(|| unsafe {
         write_trajectory(precision, &[blades, lines, samples], &[("kx", kx), ("ky", ky)], |n| {
             Trajectory::propeller(n[0], n[1], n[2])
+        })
+    })
+}
+
+/// Generates PROPELLER blades as a scanner measures them: strips of parallel lines, 1 / scan_matrix apart, rotated
+/// about the centre. A line has `samples` samples over the same width of k-space, and is oversampled if samples >
+/// scan_matrix. The blades cover k-space if blades * lines >= pi/2 scan_matrix. An example is 17 blades of 24 lines of
+/// 960 samples for the scan matrix 256.
+///
+/// - scan_matrix: the matrix size of the scan, from 2 lines to samples.
+/// - kx, ky: real [samples, lines, blades] each, written.
+///
+/// Errors: also RECON_INVALID_ARGUMENT if samples < scan_matrix, or if 2 lines > scan_matrix, a blade wider than half
+/// of k-space.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_propeller_scan(
+    precision: u32,
+    blades: u64,
+    lines: u64,
+    samples: u64,
+    scan_matrix: u64,
+    kx: *mut c_void,
+    ky: *mut c_void,
+) -> recon_status {
+    // SAFETY: the arrays are the caller's, with the documented lengths.
+    call(|| unsafe {
+        let scan_matrix = size("scan_matrix", scan_matrix)?;
+        write_trajectory(precision, &[blades, lines, samples], &[("kx", kx), ("ky", ky)], |n| {
+            Trajectory::propeller_scan(n[0], n[1], n[2], scan_matrix)
         })
     })
 }

@@ -73,6 +73,8 @@ fn generators_are_those_of_the_rust_api() {
         check(&k, Trajectory::rosette(6, 20, 3.0, 1.5).unwrap());
         ok(recon_trajectory_propeller(1, 3, 2, 20, x, y));
         check(&k, Trajectory::propeller(3, 2, 20).unwrap());
+        ok(recon_trajectory_propeller_scan(1, 3, 2, 20, 8, x, y));
+        check(&k, Trajectory::propeller_scan(3, 2, 20, 8).unwrap());
 
         k.iter_mut().for_each(|k| k.fill(POISON));
         fails(recon_trajectory_cartesian(1, 0, dims.as_ptr(), x, y, z), RECON_INVALID_SIZE, &["ndim is 0"]);
@@ -100,6 +102,11 @@ fn generators_are_those_of_the_rust_api() {
         fails(recon_trajectory_spiral(1, 6, 20, f64::NAN, 1.0, x, y), RECON_INVALID_ARGUMENT, &["turns"]);
         fails(recon_trajectory_rosette(1, 6, 20, 3.0, 0.0, x, y), RECON_INVALID_ARGUMENT, &["angular"]);
         fails(recon_trajectory_propeller(1, 3, 5, 8, x, y), RECON_INVALID_ARGUMENT, &["5 lines"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 5, 8, 8, x, y), RECON_INVALID_ARGUMENT, &["at most 4 lines"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 2, 8, 20, x, y), RECON_INVALID_ARGUMENT, &["8 samples", "20"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 2, 20, 0, x, y), RECON_INVALID_SIZE, &["scan matrix is 0"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 2, 20, 8, null_mut(), y), RECON_NULL_POINTER, &["kx"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 2, 20, 8, x, x), RECON_INVALID_ARGUMENT, &["kx", "ky", "overlap"]);
         assert!(k.iter().flatten().all(|&k| k == POISON));
     }
 }
