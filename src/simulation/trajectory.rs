@@ -282,6 +282,38 @@ impl Trajectory {
         })
     }
 
+    /// Creates a 2D Lissajous curve (Moriguchi, Wendt and Duerk 2000, MRM 44:766), cut into shots of equal duration.
+    /// Positions are k = 0.5 (sin(2 pi `x_frequency` u), sin(2 pi `y_frequency` u)).
+    ///
+    /// Sample j of shot p has u = (p samples + j) / (shots samples), so that all shots together are the closed curve.
+    /// It covers the square of k-space by two families of crossing lines. In the middle, the lines of a family are pi /
+    /// (2 hypot(`x_frequency`, `y_frequency`)) apart, and closer elsewhere. An image of n x n voxels is fully sampled
+    /// if both frequencies are at least 1.12 n.
+    ///
+    /// # Errors
+    /// - `InvalidSize` for a zero count.
+    /// - `InvalidArgument` for a frequency of 0, and for fewer than four samples per oscillation.
+    /// - `InvalidArgument` for frequencies that repeat the curve (with a common factor) or trace it back (both odd).
+    ///   Such a scan would measure the same positions several times, and leave wider gaps.
+    /// - `SizeOverflow`, `OutOfHostMemory`.
+    pub fn lissajous(shots: usize, samples: usize, x_frequency: usize, y_frequency: usize) -> Result<Self> {
+        let (total, frequencies) = (shots.checked_mul(samples), [x_frequency, y_frequency]);
+        if total != Some(0) {
+            check_frequencies(frequencies, total)?;
+        }
+        // Multiples of the frequency are reduced as integers, so that the curve is closed without rounding errors.
+        let phase = |frequency: usize, m: usize| {
+            let total = (shots as u128) * samples as u128;
+            TAU * ((frequency as u128 * m as u128 % total) as f64 / total as f64)
+        };
+        build(2, ("shots", shots), ("samples", samples), |p| {
+            move |j| {
+                let [x, y] = frequencies.map(|frequency| 0.5 * phase(frequency, p * samples + j).sin());
+                [x, y, 0.0]
+            }
+        })
+    }
+
     /// Creates PROPELLER blades (Pipe 1999, MRM 42:963) of a scan whose readout is not oversampled: the lines of a
     /// blade are 1 / samples apart. This is [`Trajectory::propeller_scan`] with `samples` as the scan matrix.
     ///
@@ -409,6 +441,47 @@ fn spoke(p: usize, spokes: usize, samples: usize, order: SpokeOrder, kz: f64) ->
 /// Returns p golden angles, modulo a full turn.
 fn golden_angle(p: usize) -> f64 {
     TAU * (0.5 * GOLDEN * p as f64).fract()
+}
+
+/// Checks the frequencies of a Lissajous curve of `total` samples; `None` for more than can be counted.
+fn check_frequencies([x, y]: [usize; 2], total: Option<usize>) -> Result<()> {
+    if x == 0 || y == 0 {
+        bail!(InvalidArgument, "the frequencies of the Lissajous curve are {x} and {y}: give 1 or more of each");
+    }
+    let factor = greatest_common_divisor(x, y);
+    if factor > 1 {
+        bail!(
+            InvalidArgument,
+            "the frequencies {x} and {y} have the common factor {factor}, so that the Lissajous curve is traced \
+             {factor} times: give frequencies without a common factor, for example {x} and {}",
+            x.saturating_add(1)
+        );
+    }
+    if x % 2 == 1 && y % 2 == 1 {
+        bail!(
+            InvalidArgument,
+            "the frequencies {x} and {y} are both odd, so that the Lissajous curve is traced forth and back: give an \
+             even and an odd one, for example {x} and {}",
+            x.saturating_add(1)
+        );
+    }
+    let fastest = x.max(y);
+    if let Some(total) = total.filter(|&total| total / 4 < fastest) {
+        bail!(
+            InvalidArgument,
+            "{total} samples of all shots are fewer than four per oscillation of the frequency {fastest}: give more \
+             samples, or lower frequencies"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the greatest common divisor of two positive numbers.
+fn greatest_common_divisor(mut a: usize, mut b: usize) -> usize {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 /// Returns a point in the plane from its polar coordinates.

@@ -31,7 +31,8 @@ use std::path::{Path, PathBuf};
 /// By default, shots and samples cover k-space fully. With n the largest size along x and y: radial and golden-angle
 /// have pi/2 n spokes of 2 n samples, and a stack of stars has the same in each of nz partitions. Kooshball has
 /// pi/2 n^2 spokes of 2 n samples. A spiral has 16 interleaves of n/32 turns. A rosette has n/2 shots of 5 radial and 3
-/// angular oscillations. A propeller has blades of 16 lines of n samples, as many as cover the outer circle.
+/// angular oscillations. A Lissajous curve has the frequencies 1.125 n and 1 more, in n/2 shots. A propeller has blades
+/// of 16 lines of n samples, as many as cover the outer circle.
 ///
 /// Without --scan-matrix, the lines of a propeller's blades are 1 / samples of k-space apart, also if --samples is
 /// larger than the image. Scanners oversample the readout: with --samples 960 --scan-matrix 256, lines of 960 samples
@@ -51,11 +52,11 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, default_value_t = TrajectoryChoice::Radial, help_heading = "Trajectory")]
     trajectory: TrajectoryChoice,
 
-    /// Number of spokes (per partition), interleaves, rosettes or blades
+    /// Number of spokes (per partition), interleaves, rosettes, parts of a Lissajous curve, or blades
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     shots: Option<usize>,
 
-    /// Number of samples per spoke, interleaf, rosette, or line of a blade
+    /// Number of samples per spoke, interleaf, rosette, part of a Lissajous curve, or line of a blade
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     samples: Option<usize>,
 
@@ -71,6 +72,10 @@ pub struct SimulateArgs {
     /// densely
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     exponent: Option<f64>,
+
+    /// Numbers of oscillations of the whole Lissajous curve along x and y: without a common factor, one of them even
+    #[arg(long, value_name = "X,Y", value_parser = parse_frequencies, help_heading = "Trajectory")]
+    frequencies: Option<[usize; 2]>,
 
     /// Number of lines per propeller blade
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
@@ -168,6 +173,14 @@ fn output_help() -> String {
         FileUse::WriteDataset.extensions(),
         Format::Bart.extensions()
     )
+}
+
+fn parse_frequencies(text: &str) -> std::result::Result<[usize; 2], String> {
+    let parsed: Option<Vec<usize>> = text.split(',').map(|x| x.trim().parse().ok()).collect();
+    match parsed.as_deref() {
+        Some(&[x, y]) => Ok([x, y]),
+        _ => Err("two whole numbers are expected, such as 288,289".into()),
+    }
 }
 
 fn parse_motion(text: &str) -> std::result::Result<[f64; 2], String> {
@@ -437,7 +450,9 @@ impl<'a> Simulation<'a> {
                 }
                 TrajectoryChoice::GoldenAngle => TrajectoryKind::GoldenAngle,
                 TrajectoryChoice::Spiral => TrajectoryKind::Spiral,
-                TrajectoryChoice::Rosette | TrajectoryChoice::Propeller => TrajectoryKind::Other,
+                TrajectoryChoice::Rosette | TrajectoryChoice::Lissajous | TrajectoryChoice::Propeller => {
+                    TrajectoryKind::Other
+                }
             },
             // Step 2 is 0 in every shot. Gadgetron reads both limits without checking that they are present.
             steps: [

@@ -23,6 +23,7 @@ fn all() -> Vec<(&'static str, Trajectory, usize, usize, usize)> {
         ("variable spiral", Trajectory::spiral(3, 500, 20.0, 1.7).unwrap(), 2, 3, 500),
         ("step spiral", Trajectory::spiral(4, 9, 1.0, 1e-300).unwrap(), 2, 4, 9),
         ("rosette", Trajectory::rosette(7, 4000, 20.0, 13.0).unwrap(), 2, 7, 4000),
+        ("lissajous", Trajectory::lissajous(7, 500, 30, 31).unwrap(), 2, 7, 500),
         ("propeller", Trajectory::propeller(17, 24, 96).unwrap(), 2, 17 * 24, 96),
         ("wide propeller", Trajectory::propeller(4, 32, 64).unwrap(), 2, 4 * 32, 64),
         ("oversampled propeller", Trajectory::propeller_scan(17, 24, 960, 256).unwrap(), 2, 17 * 24, 960),
@@ -152,6 +153,74 @@ fn rosette_shots_are_turned_copies_that_reach_the_edge() {
     let tip = |p: usize| t.axis(1)[p * 1000 + 50].atan2(t.axis(0)[p * 1000 + 50]);
     let turned = (tip(1) - tip(0) - PI * GOLDEN).rem_euclid(TAU);
     assert!(turned.min(TAU - turned) < 1e-9);
+}
+
+#[test]
+fn a_lissajous_curve_is_closed_and_traced_once() {
+    let (shots, samples, x, y) = (5, 2000, 18, 25);
+    let t = Trajectory::lissajous(shots, samples, x, y).unwrap();
+    let total = shots * samples;
+    for m in 0..total {
+        let u = m as f64 / total as f64;
+        assert!((t.axis(0)[m] - 0.5 * (TAU * x as f64 * u).sin()).abs() < 1e-12);
+        assert!((t.axis(1)[m] - 0.5 * (TAU * y as f64 * u).sin()).abs() < 1e-12);
+    }
+    let at = |m: usize| [t.axis(0)[m % total], t.axis(1)[m % total]];
+    let distance = |a: [f64; 2], b: [f64; 2]| (a[0] - b[0]).hypot(a[1] - b[1]);
+    // The step from the last sample to the first is as long as the next one.
+    let step = distance(at(0), at(1));
+    assert!((distance(at(total - 1), at(0)) - step).abs() < 1e-12);
+    // Not traced back: no other part of the curve follows 40 samples of it in either direction.
+    let follows = |m: usize, other: usize, forth: bool| {
+        (0..40).all(|i| {
+            let j = if forth { other + i } else { other + total - i };
+            distance(at(m + i), at(j)) < 0.5 * step
+        })
+    };
+    for m in [13, 777, 4321] {
+        let twins = (0..total).filter(|&other| other != m && (follows(m, other, true) || follows(m, other, false)));
+        assert_eq!(twins.collect::<Vec<_>>(), Vec::<usize>::new(), "{m}");
+    }
+    // Lines of a family cross the diagonal in the middle at the documented distance.
+    let spacing = 0.25 * TAU / (x as f64).hypot(y as f64);
+    let crossings: Vec<f64> = (0..total)
+        .filter_map(|m| {
+            let ([x0, y0], [x1, y1]) = (at(m), at(m + 1));
+            let along = [x1 - x0, y1 - y0];
+            // Lines along (x, y), at their distance from the centre.
+            let near = x0.hypot(y0) < 0.1 && along[0] * along[1] > 0.0;
+            let across = [-(y as f64), x as f64].map(|d| d / (x as f64).hypot(y as f64));
+            let own = [x as f64, y as f64].map(|d| d / (x as f64).hypot(y as f64));
+            let (before, after) = (x0 * own[0] + y0 * own[1], x1 * own[0] + y1 * own[1]);
+            (near && before.signum() != after.signum()).then(|| x0 * across[0] + y0 * across[1])
+        })
+        .collect();
+    let mut sorted = crossings.clone();
+    sorted.sort_by(f64::total_cmp);
+    assert!(sorted.len() >= 3, "{sorted:?}");
+    for pair in sorted.windows(2) {
+        assert!((pair[1] - pair[0] - spacing).abs() < 0.05 * spacing, "{sorted:?} and {spacing}");
+    }
+}
+
+#[test]
+fn lissajous_curves_that_repeat_are_errors_with_a_remedy() {
+    for (x, y, words) in [
+        (12, 18, ["common factor 6", "12 and 13"]),
+        (9, 9, ["common factor 9", "9 and 10"]),
+        (3, 5, ["both odd", "3 and 4"]),
+        (1, 1, ["both odd", "1 and 2"]),
+        (0, 5, ["0 and 5", "1 or more"]),
+        (30, 101, ["400 samples", "frequency 101"]),
+    ] {
+        let error = Trajectory::lissajous(4, 100, x, y).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(words.iter().all(|word| error.message().contains(word)), "{error}");
+    }
+    // The remedies are accepted.
+    for (x, y) in [(12, 13), (9, 10), (3, 4), (1, 2), (99, 100)] {
+        assert!(Trajectory::lissajous(4, 100, x, y).is_ok());
+    }
 }
 
 #[test]
@@ -305,6 +374,10 @@ fn bad_sizes_and_arguments_are_named() {
         (Trajectory::rosette(1, big, 1.0, 1.0), SizeOverflow),
         (Trajectory::rosette(1, 8, f64::INFINITY, 1.0), InvalidArgument),
         (Trajectory::rosette(1, 8, 1.0, -2.0), InvalidArgument),
+        (Trajectory::lissajous(0, 8, 1, 2), InvalidSize),
+        (Trajectory::lissajous(8, 0, 1, 2), InvalidSize),
+        (Trajectory::lissajous(2, big, 1, 2), SizeOverflow),
+        (Trajectory::lissajous(1, 100, big, 2), InvalidArgument),
         (Trajectory::propeller(0, 4, 16), InvalidSize),
         (Trajectory::propeller(4, 0, 16), InvalidSize),
         (Trajectory::propeller(4, 4, 0), InvalidSize),

@@ -27,6 +27,8 @@ pub enum TrajectoryChoice {
     Spiral,
     /// Rosettes (2D)
     Rosette,
+    /// A closed Lissajous curve in several shots (2D)
+    Lissajous,
     /// Rotated blades of parallel lines (2D)
     Propeller,
 }
@@ -39,6 +41,7 @@ pub fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
         ("--partitions", args.partitions.is_some()),
         ("--turns", args.turns.is_some()),
         ("--exponent", args.exponent.is_some()),
+        ("--frequencies", args.frequencies.is_some()),
         ("--lines", args.lines.is_some()),
         ("--scan-matrix", args.scan_matrix.is_some()),
         ("--motion", args.motion.is_some()),
@@ -52,6 +55,7 @@ pub fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
         TrajectoryChoice::Kooshball => (&["--shots", "--samples"], Some(3)),
         TrajectoryChoice::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
         TrajectoryChoice::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
+        TrajectoryChoice::Lissajous => (&["--shots", "--samples", "--frequencies"], Some(2)),
         TrajectoryChoice::Propeller => (&["--shots", "--samples", "--lines", "--scan-matrix", "--motion"], Some(2)),
     };
     let kind = args.trajectory.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
@@ -89,6 +93,14 @@ pub fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
             let (radial, angular) = (args.radial.unwrap_or(5.0), args.angular.unwrap_or(3.0));
             let shots = args.shots.unwrap_or(n.div_ceil(2));
             Trajectory::rosette(shots, samples(up(PI * n as f64 * (radial + angular))), radial, angular)
+        }
+        TrajectoryChoice::Lissajous => {
+            let lowest = up(1.125 * n as f64);
+            let [x, y] = args.frequencies.unwrap_or([lowest, lowest + 1]);
+            let shots = args.shots.unwrap_or(n.div_ceil(2));
+            // Samples are at most 1 / n apart, where the curve is fastest.
+            let length = PI * (x as f64).hypot(y as f64) * n as f64;
+            Trajectory::lissajous(shots, samples(up(length / shots.max(1) as f64)), x, y)
         }
         TrajectoryChoice::Propeller => propeller(args, n),
     }
