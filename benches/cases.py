@@ -97,10 +97,11 @@ RADIAL2D = Case(
 )
 PROPELLER = Case(
     name="propeller",
-    what="17 blades x 24 lines x 960 to 512^2",
+    what="17 blades x 24 lines x 960, scan matrix 256, to 512^2",
     dims=(512, 512),
-    generator="propeller",
-    sizes=(17, 24, 960),
+    generator="propeller_scan",
+    # Blades, lines, samples and the scan matrix of Yang et al. 2013, Magn. Reson. Imaging 31.
+    sizes=(17, 24, 960, 256),
     errors=(4e-4,),
     double_too=False,
     figures_for=("adjoint", "forward"),

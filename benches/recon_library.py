@@ -76,7 +76,7 @@ class Library:
 
         The last of `sizes` may be options of the generator.
         """
-        counted = sizes[:2] if name.startswith("radial") else sizes
+        counted = sizes[: {"radial2d": 2, "radial3d": 2, "propeller_scan": 3}.get(name)]
         k = [np.zeros(int(np.prod(counted)), np.float32) for _ in range(ndim)]
         self.call(f"recon_trajectory_{name}", REAL[k[0].dtype], *sizes, *map(self.address, k))
         return k

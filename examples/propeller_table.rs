@@ -4,8 +4,8 @@
 //!
 //! cargo run --release --example propeller_table -- [RUNS, default 50] [DEVICE, cpu or cuda, default cpu]
 //!
-//! 17 blades x 24 lines x 960 samples are gridded for 512 x 512 voxels. The data are random, so that all sums are
-//! rounded. All methods have the same window and single precision:
+//! 17 blades x 24 lines x 960 samples with the scan matrix 256 are gridded for 512 x 512 voxels, as in that paper. The
+//! data are random, so that all sums are rounded. All methods have the same window and single precision:
 //! - "gather" is this library's gridding
 //! - "atomic scatter" adds each sample to its cells by atomic additions
 //! - "private scatter" gives each thread its own grid, and adds the grids
@@ -122,7 +122,7 @@ fn main() -> Result<()> {
             return Err(Error::new(ErrorKind::InvalidArgument, format!("'{text}' is no device: say cpu or cuda")))
         }
     };
-    let trajectory = Trajectory::propeller(17, 24, 960)?;
+    let trajectory = Trajectory::propeller_scan(17, 24, 960, 256)?;
     let k: Vec<Vec<f32>> = (0..2).map(|axis| trajectory.axis_as(axis)).collect();
     let exact_k: Vec<Vec<f64>> = k.iter().map(|k| k.iter().map(|&k| k as f64).collect()).collect();
     let mut random = uniform(1);

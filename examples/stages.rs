@@ -19,7 +19,7 @@ fn main() -> Result<()> {
         ("stone", vec![128; 3], Trajectory::radial3d(555, 512)?),
         ("radial2d", vec![256; 2], Trajectory::radial2d(504, 512, SpokeOrder::Linear)?),
         ("dense 2D", vec![256; 2], Trajectory::radial2d(4032, 512, SpokeOrder::Linear)?),
-        ("propeller", vec![512; 2], Trajectory::propeller(17, 24, 960)?),
+        ("propeller", vec![512; 2], Trajectory::propeller_scan(17, 24, 960, 256)?),
     ];
     let only = std::env::args().nth(2);
     println!("milliseconds, medians of {RUNS}, {threads} thread(s), f32; plan is sorting and tables");

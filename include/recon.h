@@ -1401,7 +1401,25 @@ recon_status recon_trajectory_rosette(uint32_t precision,
                                       void *kx,
                                       void *ky);
 
-// Generates PROPELLER blades: strips of parallel lines, 1 / samples apart, rotated about the centre.
+// Generates a closed 2D Lissajous curve, cut into shots of equal duration: k = 0.5 (sin(2 pi x_frequency u), sin(2 pi
+// y_frequency u)). Sample j of shot p has u = (p samples + j) / (shots samples). An image of n x n voxels is fully
+// sampled if both frequencies are at least 1.12 n.
+//
+// - x_frequency, y_frequency: oscillations of the whole curve along x and y. They have no common factor, and one of
+//   them is even; otherwise, the curve would be traced several times.
+// - kx, ky: real [samples, shots] each, written.
+//
+// Errors: also RECON_INVALID_ARGUMENT for other frequencies, and for fewer than four samples per oscillation.
+recon_status recon_trajectory_lissajous(uint32_t precision,
+                                        uint64_t shots,
+                                        uint64_t samples,
+                                        uint64_t x_frequency,
+                                        uint64_t y_frequency,
+                                        void *kx,
+                                        void *ky);
+
+// Generates PROPELLER blades: strips of parallel lines, 1 / samples apart, rotated about the centre. The readout is
+// not oversampled: recon_trajectory_propeller_scan is for blades with an oversampled readout.
 //
 // - kx, ky: real [samples, lines, blades] each, written.
 //
@@ -1412,6 +1430,24 @@ recon_status recon_trajectory_propeller(uint32_t precision,
                                         uint64_t samples,
                                         void *kx,
                                         void *ky);
+
+// Generates PROPELLER blades as a scanner measures them: strips of parallel lines, 1 / scan_matrix apart, rotated
+// about the centre. A line has `samples` samples over the same width of k-space, and is oversampled if samples >
+// scan_matrix. The blades cover k-space if blades * lines >= pi/2 scan_matrix. An example is 17 blades of 24 lines of
+// 960 samples for the scan matrix 256.
+//
+// - scan_matrix: the matrix size of the scan, from 2 lines to samples.
+// - kx, ky: real [samples, lines, blades] each, written.
+//
+// Errors: also RECON_INVALID_ARGUMENT if samples < scan_matrix, or if 2 lines > scan_matrix, a blade wider than half
+// of k-space.
+recon_status recon_trajectory_propeller_scan(uint32_t precision,
+                                             uint64_t blades,
+                                             uint64_t lines,
+                                             uint64_t samples,
+                                             uint64_t scan_matrix,
+                                             void *kx,
+                                             void *ky);
 
 // Computes the k-space of a phantom of ellipses (2D) or ellipsoids (3D) from its analytic Fourier transform. It uses
 // the geometry's precision, dims, samples, coordinates, coils and frames. All frames are equal.

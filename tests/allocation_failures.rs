@@ -722,6 +722,20 @@ mod unix {
                     recon_trajectory_propeller(1, 5, 6, 40, x.as_mut_ptr().cast(), y.as_mut_ptr().cast())
                 });
             }),
+            ("recon_trajectory_lissajous", |attempt, _| {
+                let [mut x, mut y] = [(); 2].map(|()| vec![0f64; 30 * 40]);
+                // SAFETY: arrays have the lengths documented.
+                attempt.call(&[output(&mut x), output(&mut y)], || unsafe {
+                    recon_trajectory_lissajous(1, 30, 40, 16, 15, x.as_mut_ptr().cast(), y.as_mut_ptr().cast())
+                });
+            }),
+            ("recon_trajectory_propeller_scan", |attempt, _| {
+                let [mut x, mut y] = [(); 2].map(|()| vec![0f64; 5 * 6 * 40]);
+                // SAFETY: arrays have the lengths documented.
+                attempt.call(&[output(&mut x), output(&mut y)], || unsafe {
+                    recon_trajectory_propeller_scan(1, 5, 6, 40, 16, x.as_mut_ptr().cast(), y.as_mut_ptr().cast())
+                });
+            }),
             ("recon_phantom_kspace", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.kspace.clone());
                 // SAFETY: arrays have the lengths documented.

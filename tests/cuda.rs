@@ -252,13 +252,19 @@ fn backprojections_are_those_of_the_cpu() {
 #[test]
 fn corrected_blades_are_those_of_the_cpu() {
     let Some(_one) = alone("a GPU's image of corrected blades against the CPU's") else { return };
+    corrected_on_both(&Trajectory::propeller(9, 14, 96).unwrap());
+    // Lines twice as far apart as samples.
+    corrected_on_both(&Trajectory::propeller_scan(9, 14, 128, 64).unwrap());
+}
+
+/// Compares the corrected blades of a trajectory of 14 lines per blade on GPU and CPU.
+fn corrected_on_both(t: &Trajectory) {
     let n = 64;
-    let t = Trajectory::propeller(9, 14, 96).unwrap();
     let phantom = Phantom::shepp_logan_2d();
     let mut data = phantom.kspace(&[n, n], &t.axes(), None, 0).unwrap();
     // Each blade measures the object at a different position.
     for (m, z) in data.iter_mut().enumerate() {
-        let shift = (m / (14 * 96)) as f64 - 4.0;
+        let shift = (m / (14 * t.samples_per_shot())) as f64 - 4.0;
         *z *= Complex::from_polar(1.0, -std::f64::consts::TAU * shift * t.axis(0)[m]);
     }
     let data = narrow::<f32>(&data);

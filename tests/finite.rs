@@ -464,6 +464,19 @@ fn propeller<T: Number>(scale: f64) {
         let status = recon_trajectory_propeller(T::PRECISION, blades as u64, lines as u64, readout as u64, x, y);
         assert_eq!(status, RECON_OK);
         CALLED.with_borrow_mut(|called| called.insert("recon_trajectory_propeller"));
+        let counts = [blades, lines, readout].map(|n| n as u64);
+        let mut curve = [nan_reals::<T>(k[0].len()), nan_reals::<T>(k[0].len())];
+        let [curve_x, curve_y] = curve.each_mut().map(|k| k.as_mut_ptr().cast());
+        let shots = counts[0] * counts[1];
+        assert_eq!(recon_trajectory_lissajous(T::PRECISION, shots, counts[2], 16, 15, curve_x, curve_y), RECON_OK);
+        assert!(curve.iter().flatten().all(|k| k.finite()));
+        CALLED.with_borrow_mut(|called| called.insert("recon_trajectory_lissajous"));
+        let mut scan = [nan_reals::<T>(k[0].len()), nan_reals::<T>(k[0].len())];
+        let [scan_x, scan_y] = scan.each_mut().map(|k| k.as_mut_ptr().cast());
+        let status = recon_trajectory_propeller_scan(T::PRECISION, counts[0], counts[1], counts[2], 16, scan_x, scan_y);
+        assert_eq!(status, RECON_OK);
+        assert!(scan.iter().flatten().all(|k| k.finite()));
+        CALLED.with_borrow_mut(|called| called.insert("recon_trajectory_propeller_scan"));
         let mut g = init(recon_geometry_init);
         (g.precision, g.dims, g.samples) = (T::PRECISION, [n, n, 0], samples as u64);
         g.coordinates = [k[0].as_ptr().cast(), k[1].as_ptr().cast(), null()];
@@ -512,7 +525,7 @@ const OF_PLANS: [&str; 13] = [
     "recon_plan_save_q",
 ];
 const OF_IMAGES: [&str; 4] = ["recon_combine", "recon_resize", "recon_field_map", "recon_metrics"];
-const OF_SCANS: [&str; 13] = [
+const OF_SCANS: [&str; 15] = [
     "recon_noise_covariance",
     "recon_compression",
     "recon_virtual_coils",
@@ -522,7 +535,9 @@ const OF_SCANS: [&str; 13] = [
     "recon_phantom_coil_maps",
     "recon_trajectory_spiral",
     "recon_trajectory_rosette",
+    "recon_trajectory_lissajous",
     "recon_trajectory_propeller",
+    "recon_trajectory_propeller_scan",
     "recon_trajectory_stack_of_stars",
     "recon_propeller",
     "recon_whitening",

@@ -170,6 +170,8 @@ fn gridding_returns_an_object_at_its_own_scale() {
     let cartesian: Vec<Vec<f64>> = (0..2).map(|a| cartesian.axis_as(a)).collect();
     let spiral: Vec<Vec<f64>> = (0..2).map(|a| spiral.axis_as(a)).collect();
     let propeller: Vec<Vec<f64>> = (0..2).map(|a| propeller.axis_as(a)).collect();
+    let oversampled = Trajectory::propeller_scan(9, 12, 240, 64).unwrap();
+    let oversampled: Vec<Vec<f64>> = (0..2).map(|a| oversampled.axis_as(a)).collect();
     let radial = radial(128, 128);
     let scaled: Vec<f64> =
         radial[0].iter().zip(&radial[1]).map(|(x, y)| 1e3 * x.hypot(*y).max(1.0 / 6.0 / 128.0)).collect();
@@ -179,6 +181,7 @@ fn gridding_returns_an_object_at_its_own_scale() {
         ("radial, given weights", &radial, Some(&scaled)),
         ("spiral", &spiral, None),
         ("PROPELLER", &propeller, None),
+        ("PROPELLER, oversampled", &oversampled, None),
     ] {
         let data = phantom.kspace(&dims, &slices(k), None, 1).unwrap();
         let k_slices = slices(k);

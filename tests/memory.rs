@@ -206,16 +206,16 @@ fn look_at_maps(dims: &[usize], listed: bool, [field, decay]: [bool; 2], lines: 
 }
 
 /// Peak of the correction and gridding of PROPELLER blades, compared with its estimate. `lost` lines are missing from
-/// the first blade.
+/// the first blade. Lines are 1 / `matrix` apart.
 fn look_at_blades<T: Real>(
     what: &str,
-    [coils, frames, lost]: [usize; 3],
+    [coils, frames, lost, matrix]: [usize; 4],
     propeller: PropellerOptions,
     lines: &mut Vec<String>,
     faults: &mut usize,
 ) {
     let (dims, readout) = ([128, 128], 192);
-    let trajectory = Trajectory::propeller(24, 16, readout).unwrap();
+    let trajectory = Trajectory::propeller_scan(24, 16, readout, matrix).unwrap();
     let k: Vec<Vec<T>> = (0..2).map(|axis| trajectory.axis_as(axis)[lost * readout..].to_vec()).collect();
     let (k, samples) = (slices(&k), trajectory.samples() - lost * readout);
     let mut geometry = Geometry::new(&dims, &k).coils(coils);
@@ -264,13 +264,14 @@ fn what_is_told_beforehand_is_what_is_taken() {
     }
     let smooth = PropellerOptions::default();
     let constant = PropellerOptions { phase: BladePhase::Constant, ..smooth };
-    look_at_blades::<f32>("blades", [1, 1, 0], smooth, all, &mut faults);
-    look_at_blades::<f32>("blades, 12 coils", [12, 1, 0], smooth, all, &mut faults);
-    look_at_blades::<f32>("blades, constant phase", [6, 1, 0], constant, all, &mut faults);
-    look_at_blades::<f64>("blades, f64, frames", [4, 3, 0], smooth, all, &mut faults);
-    look_at_blades::<f32>("blades, lines lost", [8, 2, 3], smooth, all, &mut faults);
+    look_at_blades::<f32>("blades", [1, 1, 0, 192], smooth, all, &mut faults);
+    look_at_blades::<f32>("blades, 12 coils", [12, 1, 0, 192], smooth, all, &mut faults);
+    look_at_blades::<f32>("blades, constant phase", [6, 1, 0, 192], constant, all, &mut faults);
+    look_at_blades::<f64>("blades, f64, frames", [4, 3, 0, 192], smooth, all, &mut faults);
+    look_at_blades::<f32>("blades, lines lost", [8, 2, 3, 192], smooth, all, &mut faults);
+    look_at_blades::<f32>("blades, oversampled", [4, 1, 0, 128], smooth, all, &mut faults);
     let phase_only = PropellerOptions { rotation: false, translation: false, ..smooth };
-    look_at_blades::<f32>("blades, no motion", [8, 1, 0], phase_only, all, &mut faults);
+    look_at_blades::<f32>("blades, no motion", [8, 1, 0, 192], phase_only, all, &mut faults);
     say(&format!(
         "{:28} {:16} {:>9} {:>9} {:>6}\n{}",
         "scan",

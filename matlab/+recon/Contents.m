@@ -22,7 +22,7 @@
 %   recon.build     - Builds the MEX file.
 %
 % Trajectories (recon.trajectory)
-%   cartesian, radial, radial3d, stackofstars, spiral, rosette, propeller
+%   cartesian, radial, radial3d, stackofstars, spiral, rosette, lissajous, propeller
 %
 % Phantoms (recon.phantom)
 %   image, kspace, coilmaps, noise

@@ -1,7 +1,19 @@
 /* Trajectories, and density compensation weights. */
 #include "plans.h"
 
-enum { CARTESIAN, RADIAL, RADIAL_GOLDEN, STACK, STACK_GOLDEN, RADIAL3D, SPIRAL, ROSETTE, PROPELLER };
+enum {
+    CARTESIAN,
+    RADIAL,
+    RADIAL_GOLDEN,
+    STACK,
+    STACK_GOLDEN,
+    RADIAL3D,
+    SPIRAL,
+    ROSETTE,
+    PROPELLER,
+    PROPELLER_SCAN,
+    LISSAJOUS
+};
 
 /* Writes the coordinates along each axis to k. recon.h defines the counts and numbers of each trajectory. */
 static void fill_trajectory(uint32_t kind, uint32_t precision, const uint64_t counts[3], const double numbers[4],
@@ -24,6 +36,15 @@ static void fill_trajectory(uint32_t kind, uint32_t precision, const uint64_t co
         check(recon_trajectory_rosette(precision, counts[0], counts[1], numbers[2], numbers[3], k[0], k[1]));
         break;
     case PROPELLER: check(recon_trajectory_propeller(precision, counts[0], counts[1], counts[2], k[0], k[1])); break;
+    case PROPELLER_SCAN:
+        check(recon_trajectory_propeller_scan(precision, counts[0], counts[1], counts[2],
+                                              whole_number(numbers[3], "the scan matrix"), k[0], k[1]));
+        break;
+    case LISSAJOUS:
+        check(recon_trajectory_lissajous(precision, counts[0], counts[1],
+                                         whole_number(numbers[2], "the frequency along x"),
+                                         whole_number(numbers[3], "the frequency along y"), k[0], k[1]));
+        break;
     }
 }
 
@@ -38,12 +59,15 @@ void make_trajectory(mxArray **out, const mxArray **in) {
                                    {"spiral", SPIRAL},
                                    {"rosette", ROSETTE},
                                    {"propeller", PROPELLER},
+                                   {"propeller-scan", PROPELLER_SCAN},
+                                   {"lissajous", LISSAJOUS},
                                    {NULL, 0}};
     /* For each kind: number of values, how many of them are counts, and the dimensions. A Cartesian trajectory has a
      * count for each of its 1 to 3 dimensions. */
     static const struct {
         size_t numbers, counts, ndim;
-    } wanted[] = {{3, 3, 0}, {2, 2, 2}, {2, 2, 2}, {3, 3, 3}, {3, 3, 3}, {2, 2, 3}, {4, 2, 2}, {4, 2, 2}, {3, 3, 2}};
+    } wanted[] = {{3, 3, 0}, {2, 2, 2}, {2, 2, 2}, {3, 3, 3}, {3, 3, 3},
+                  {2, 2, 3}, {4, 2, 2}, {4, 2, 2}, {3, 3, 2}, {4, 3, 2}, {4, 2, 2}};
     uint32_t kind = choose(in[0], "the trajectory", kinds);
     uint32_t precision = option_value(in[1], "the class", "precision");
     need_real(in[2], "the trajectory's numbers");

@@ -428,8 +428,12 @@ static void trajectories(void) {
     PUT("spiral", 0, k, 11, 6, 2);
     check(recon_trajectory_rosette(precision, 6, 11, 2.0, 3.0, k, k + 66 * bytes));
     PUT("rosette", 0, k, 11, 6, 2);
+    check(recon_trajectory_lissajous(precision, 6, 11, 3, 4, k, k + 66 * bytes));
+    PUT("lissajous", 0, k, 11, 6, 2);
     check(recon_trajectory_propeller(precision, 3, 4, 11, k, k + 132 * bytes));
     PUT("propeller", 0, k, 11, 4, 3, 2);
+    check(recon_trajectory_propeller_scan(precision, 3, 4, 11, 9, k, k + 132 * bytes));
+    PUT("propeller_scan", 0, k, 11, 4, 3, 2);
     free(k);
 }
 

@@ -34,7 +34,9 @@ for i = 1:2
     t(recon.trajectory.stackofstars(6, 11, 4, 'Order', 'golden', p{:}), 'stack_golden');
     t(recon.trajectory.spiral(6, 11, 2.5, 'Density', 1.5, p{:}), 'spiral');
     t(recon.trajectory.rosette(6, 11, 2, 3, p{:}), 'rosette');
+    t(recon.trajectory.lissajous(6, 11, 3, 4, p{:}), 'lissajous');
     t(recon.trajectory.propeller(3, 4, 11, p{:}), 'propeller');
+    t(recon.trajectory.propeller(3, 4, 11, 'Matrix', 9, p{:}), 'propeller_scan');
 end
 check(isa(recon.trajectory.radial(6, 11), 'double'), 'a trajectory is double unless asked otherwise');
 end

@@ -335,7 +335,7 @@ list = rows();
 code = strjoin(cellfun(@func2str, list(:, 2), 'UniformOutput', false), ' ');
 exempt = {'recon.build', 'recon.devices', 'recon.version', 'recon.show', 'recon.phantom.noise', ...
     'recon.trajectory.radial', 'recon.trajectory.radial3d', 'recon.trajectory.spiral', 'recon.trajectory.rosette', ...
-    'recon.trajectory.propeller', 'recon.trajectory.stackofstars'};
+    'recon.trajectory.propeller', 'recon.trajectory.stackofstars', 'recon.trajectory.lissajous'};
 package = fullfile(fileparts(fileparts(mfilename('fullpath'))), '+recon');
 folders = {'', 'recon.'; '+trajectory', 'recon.trajectory.'; '+phantom', 'recon.phantom.'};
 count = 0;
@@ -465,6 +465,7 @@ calls = {
     @(varargin) recon.trajectory.radial3d(5, 12, varargin{:})
     @(varargin) recon.trajectory.spiral(5, 12, 2, varargin{:})
     @(varargin) recon.trajectory.rosette(5, 12, 2, 3, varargin{:})
+    @(varargin) recon.trajectory.lissajous(5, 12, 2, 3, varargin{:})
     @(varargin) recon.trajectory.propeller(5, 3, 12, varargin{:})
     @(varargin) recon.trajectory.stackofstars(5, 12, 3, varargin{:})
     @(varargin) recon.build(varargin{:})

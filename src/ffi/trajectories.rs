@@ -201,7 +201,36 @@ pub unsafe extern "C" fn recon_trajectory_rosette(
     })
 }
 
-/// Generates PROPELLER blades: strips of parallel lines, 1 / samples apart, rotated about the centre.
+/// Generates a closed 2D Lissajous curve, cut into shots of equal duration: k = 0.5 (sin(2 pi x_frequency u), sin(2 pi
+/// y_frequency u)). Sample j of shot p has u = (p samples + j) / (shots samples). An image of n x n voxels is fully
+/// sampled if both frequencies are at least 1.12 n.
+///
+/// - x_frequency, y_frequency: oscillations of the whole curve along x and y. They have no common factor, and one of
+///   them is even; otherwise, the curve would be traced several times.
+/// - kx, ky: real [samples, shots] each, written.
+///
+/// Errors: also RECON_INVALID_ARGUMENT for other frequencies, and for fewer than four samples per oscillation.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_lissajous(
+    precision: u32,
+    shots: u64,
+    samples: u64,
+    x_frequency: u64,
+    y_frequency: u64,
+    kx: *mut c_void,
+    ky: *mut c_void,
+) -> recon_status {
+    // SAFETY: the arrays are the caller's, with the documented lengths.
+    call(|| unsafe {
+        let (x_frequency, y_frequency) = (size("x_frequency", x_frequency)?, size("y_frequency", y_frequency)?);
+        write_trajectory(precision, &[shots, samples], &[("kx", kx), ("ky", ky)], |n| {
+            Trajectory::lissajous(n[0], n[1], x_frequency, y_frequency)
+        })
+    })
+}
+
+/// Generates PROPELLER blades: strips of parallel lines, 1 / samples apart, rotated about the centre. The readout is
+/// not oversampled: recon_trajectory_propeller_scan is for blades with an oversampled readout.
 ///
 /// - kx, ky: real [samples, lines, blades] each, written.
 ///
@@ -219,6 +248,35 @@ pub unsafe extern "C" fn recon_trajectory_propeller(
     call(|| unsafe {
         write_trajectory(precision, &[blades, lines, samples], &[("kx", kx), ("ky", ky)], |n| {
             Trajectory::propeller(n[0], n[1], n[2])
+        })
+    })
+}
+
+/// Generates PROPELLER blades as a scanner measures them: strips of parallel lines, 1 / scan_matrix apart, rotated
+/// about the centre. A line has `samples` samples over the same width of k-space, and is oversampled if samples >
+/// scan_matrix. The blades cover k-space if blades * lines >= pi/2 scan_matrix. An example is 17 blades of 24 lines of
+/// 960 samples for the scan matrix 256.
+///
+/// - scan_matrix: the matrix size of the scan, from 2 lines to samples.
+/// - kx, ky: real [samples, lines, blades] each, written.
+///
+/// Errors: also RECON_INVALID_ARGUMENT if samples < scan_matrix, or if 2 lines > scan_matrix, a blade wider than half
+/// of k-space.
+#[no_mangle]
+pub unsafe extern "C" fn recon_trajectory_propeller_scan(
+    precision: u32,
+    blades: u64,
+    lines: u64,
+    samples: u64,
+    scan_matrix: u64,
+    kx: *mut c_void,
+    ky: *mut c_void,
+) -> recon_status {
+    // SAFETY: the arrays are the caller's, with the documented lengths.
+    call(|| unsafe {
+        let scan_matrix = size("scan_matrix", scan_matrix)?;
+        write_trajectory(precision, &[blades, lines, samples], &[("kx", kx), ("ky", ky)], |n| {
+            Trajectory::propeller_scan(n[0], n[1], n[2], scan_matrix)
         })
     })
 }

@@ -282,35 +282,104 @@ impl Trajectory {
         })
     }
 
-    /// Creates PROPELLER blades (Pipe 1999, MRM 42:963), one line per shot, in the order blade, line, sample.
+    /// Creates a 2D Lissajous curve (Moriguchi, Wendt and Duerk 2000, MRM 44:766), cut into shots of equal duration.
+    /// Positions are k = 0.5 (sin(2 pi `x_frequency` u), sin(2 pi `y_frequency` u)).
     ///
-    /// Blade p is a strip of `lines` parallel lines at distances 1 / samples, turned by p pi / blades about the centre.
-    /// Line l is at (l - floor(lines / 2)) / samples across the strip, so that each blade samples the centre.
-    ///
-    /// The strip has the length 2 h, where h = sqrt(0.25 - (floor(lines / 2) / samples)^2), so that its corners stay in
-    /// the disc of radius 0.5 at every angle. The distance of samples along a line is therefore 2 h / samples.
+    /// Sample j of shot p has u = (p samples + j) / (shots samples), so that all shots together are the closed curve.
+    /// It covers the square of k-space by two families of crossing lines. In the middle, the lines of a family are pi /
+    /// (2 hypot(`x_frequency`, `y_frequency`)) apart, and closer elsewhere. An image of n x n voxels is fully sampled
+    /// if both frequencies are at least 1.12 n.
     ///
     /// # Errors
     /// - `InvalidSize` for a zero count.
-    /// - `InvalidArgument` if 2 lines > samples (a blade wider than half of k-space).
+    /// - `InvalidArgument` for a frequency of 0, and for fewer than four samples per oscillation.
+    /// - `InvalidArgument` for frequencies that repeat the curve (with a common factor) or trace it back (both odd).
+    ///   Such a scan would measure the same positions several times, and leave wider gaps.
     /// - `SizeOverflow`, `OutOfHostMemory`.
+    pub fn lissajous(shots: usize, samples: usize, x_frequency: usize, y_frequency: usize) -> Result<Self> {
+        let (total, frequencies) = (shots.checked_mul(samples), [x_frequency, y_frequency]);
+        if total != Some(0) {
+            check_frequencies(frequencies, total)?;
+        }
+        // Multiples of the frequency are reduced as integers, so that the curve is closed without rounding errors.
+        let phase = |frequency: usize, m: usize| {
+            let total = (shots as u128) * samples as u128;
+            TAU * ((frequency as u128 * m as u128 % total) as f64 / total as f64)
+        };
+        build(2, ("shots", shots), ("samples", samples), |p| {
+            move |j| {
+                let [x, y] = frequencies.map(|frequency| 0.5 * phase(frequency, p * samples + j).sin());
+                [x, y, 0.0]
+            }
+        })
+    }
+
+    /// Creates PROPELLER blades (Pipe 1999, MRM 42:963) of a scan whose readout is not oversampled: the lines of a
+    /// blade are 1 / samples apart. This is [`Trajectory::propeller_scan`] with `samples` as the scan matrix.
+    ///
+    /// # Errors
+    /// The errors of [`Trajectory::propeller_scan`].
     pub fn propeller(blades: usize, lines: usize, samples: usize) -> Result<Self> {
+        Self::propeller_scan(blades, lines, samples, samples)
+    }
+
+    /// Creates PROPELLER blades as a scanner measures them, one line per shot, in the order blade, line, sample.
+    ///
+    /// Blade p is a strip of `lines` parallel lines at distances 1 / `scan_matrix`, turned by p pi / blades about the
+    /// centre. Line l is at (l - floor(lines / 2)) / `scan_matrix` across the strip, so that each blade samples the
+    /// centre. A readout has `samples` samples over the same width of k-space: it is oversampled if `samples` is above
+    /// `scan_matrix`.
+    ///
+    /// The strip has the length 2 h, where h = sqrt(0.25 - (floor(lines / 2) / `scan_matrix`)^2), so that its corners
+    /// stay in the disc of radius 0.5 at every angle. The distance of samples along a line is therefore 2 h / samples.
+    ///
+    /// The blades cover the circle of radius 0.5 if blades times lines is at least pi / 2 times `scan_matrix`. The scan
+    /// of Yang et al. 2013 (Magn. Reson. Imaging 31:313) does so by 1 %:
+    ///
+    /// ```
+    /// # use recon::Trajectory;
+    /// let scan = Trajectory::propeller_scan(17, 24, 960, 256)?;
+    /// assert_eq!((scan.shots(), scan.samples_per_shot()), (17 * 24, 960));
+    /// # Ok::<(), recon::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// - `InvalidSize` for a zero count.
+    /// - `InvalidArgument` if `samples` < `scan_matrix`, or if 2 lines > `scan_matrix` (a blade wider than half of
+    ///   k-space).
+    /// - `SizeOverflow`, `OutOfHostMemory`.
+    pub fn propeller_scan(blades: usize, lines: usize, samples: usize, scan_matrix: usize) -> Result<Self> {
         if blades == 0 || lines == 0 {
             bail!(InvalidSize, "there are {blades} blades of {lines} lines: give at least one of each");
         }
-        if samples != 0 && lines > samples / 2 {
+        if samples == 0 || scan_matrix == 0 {
+            bail!(
+                InvalidSize,
+                "a line has {samples} samples and the scan matrix is {scan_matrix}: give 1 or more of each"
+            );
+        }
+        if samples < scan_matrix {
             bail!(
                 InvalidArgument,
-                "a blade of {lines} lines of {samples} samples is wider than half of k-space: give at most {} lines",
-                samples / 2
+                "{samples} samples of a line are fewer than the scan matrix {scan_matrix}, so that the field of view \
+                 along lines would be smaller than across them: give at least {scan_matrix} samples, or a smaller scan \
+                 matrix"
+            );
+        }
+        if lines > scan_matrix / 2 {
+            bail!(
+                InvalidArgument,
+                "a blade of {lines} lines, 1 / {scan_matrix} apart, is wider than half of k-space: give at most {} \
+                 lines",
+                scan_matrix / 2
             );
         }
         let shots = checked_product(&[blades, lines], "a PROPELLER trajectory")?;
-        let widest = (lines / 2) as f64 / samples as f64;
+        let widest = (lines / 2) as f64 / scan_matrix as f64;
         let length = 2.0 * (0.25 - widest * widest).sqrt();
         build(2, ("lines", shots), ("samples", samples), |shot| {
             let (sin, cos) = (PI * ((shot / lines) as f64 / blades as f64)).sin_cos();
-            let across = ((shot % lines) as f64 - (lines / 2) as f64) / samples as f64;
+            let across = ((shot % lines) as f64 - (lines / 2) as f64) / scan_matrix as f64;
             move |j| {
                 let along = length * centred(j, samples);
                 [along * cos - across * sin, along * sin + across * cos, 0.0]
@@ -374,6 +443,47 @@ fn golden_angle(p: usize) -> f64 {
     TAU * (0.5 * GOLDEN * p as f64).fract()
 }
 
+/// Checks the frequencies of a Lissajous curve of `total` samples; `None` for more than can be counted.
+fn check_frequencies([x, y]: [usize; 2], total: Option<usize>) -> Result<()> {
+    if x == 0 || y == 0 {
+        bail!(InvalidArgument, "the frequencies of the Lissajous curve are {x} and {y}: give 1 or more of each");
+    }
+    let factor = greatest_common_divisor(x, y);
+    if factor > 1 {
+        bail!(
+            InvalidArgument,
+            "the frequencies {x} and {y} have the common factor {factor}, so that the Lissajous curve is traced \
+             {factor} times: give frequencies without a common factor, for example {x} and {}",
+            x.saturating_add(1)
+        );
+    }
+    if x % 2 == 1 && y % 2 == 1 {
+        bail!(
+            InvalidArgument,
+            "the frequencies {x} and {y} are both odd, so that the Lissajous curve is traced forth and back: give an \
+             even and an odd one, for example {x} and {}",
+            x.saturating_add(1)
+        );
+    }
+    let fastest = x.max(y);
+    if let Some(total) = total.filter(|&total| total / 4 < fastest) {
+        bail!(
+            InvalidArgument,
+            "{total} samples of all shots are fewer than four per oscillation of the frequency {fastest}: give more \
+             samples, or lower frequencies"
+        );
+    }
+    Ok(())
+}
+
+/// Returns the greatest common divisor of two positive numbers.
+fn greatest_common_divisor(mut a: usize, mut b: usize) -> usize {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// Returns a point in the plane from its polar coordinates.
 fn polar(radius: f64, angle: f64) -> [f64; 3] {
     let (sin, cos) = angle.sin_cos();
@@ -389,250 +499,4 @@ fn positive(name: &str, value: f64) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::error::ErrorKind;
-
-    /// Returns the kind of an error.
-    fn kind(result: Result<Trajectory>) -> ErrorKind {
-        result.unwrap_err().kind()
-    }
-
-    /// Returns trajectories of all kinds: name, trajectory, axes, shots, samples per shot.
-    fn all() -> Vec<(&'static str, Trajectory, usize, usize, usize)> {
-        use SpokeOrder::{GoldenAngle, Linear};
-        vec![
-            ("cartesian 1D", Trajectory::cartesian(&[7]).unwrap(), 1, 1, 7),
-            ("cartesian 2D", Trajectory::cartesian(&[6, 5]).unwrap(), 2, 5, 6),
-            ("cartesian 3D", Trajectory::cartesian(&[4, 3, 2]).unwrap(), 3, 6, 4),
-            ("radial2d linear", Trajectory::radial2d(31, 64, Linear).unwrap(), 2, 31, 64),
-            ("radial2d golden", Trajectory::radial2d(500, 33, GoldenAngle).unwrap(), 2, 500, 33),
-            ("radial3d", Trajectory::radial3d(555, 32).unwrap(), 3, 555, 32),
-            ("stack of stars", Trajectory::stack_of_stars(5, 32, 7, GoldenAngle).unwrap(), 3, 35, 32),
-            ("spiral", Trajectory::spiral(16, 500, 8.5, 1.0).unwrap(), 2, 16, 500),
-            ("variable spiral", Trajectory::spiral(3, 500, 20.0, 1.7).unwrap(), 2, 3, 500),
-            ("step spiral", Trajectory::spiral(4, 9, 1.0, 1e-300).unwrap(), 2, 4, 9),
-            ("rosette", Trajectory::rosette(7, 4000, 20.0, 13.0).unwrap(), 2, 7, 4000),
-            ("propeller", Trajectory::propeller(17, 24, 96).unwrap(), 2, 17 * 24, 96),
-            ("wide propeller", Trajectory::propeller(4, 32, 64).unwrap(), 2, 4 * 32, 64),
-        ]
-    }
-
-    #[test]
-    fn counts_and_ranges_hold_in_both_precisions() {
-        for (name, t, ndim, shots, per_shot) in all() {
-            assert_eq!((t.ndim(), t.shots(), t.samples_per_shot()), (ndim, shots, per_shot), "{name}");
-            assert_eq!(t.samples(), shots * per_shot, "{name}");
-            for axis in 0..ndim {
-                assert_eq!(t.axis(axis).len(), t.samples(), "{name}");
-                assert!(t.axis(axis).iter().all(|k| (-0.5..0.5).contains(k)), "{name}");
-                assert!(t.axis_as::<f32>(axis).iter().all(|k| (-0.5..0.5).contains(k)), "{name} in f32");
-                assert_eq!(t.axis_as::<f64>(axis), t.axis(axis), "{name}");
-            }
-            // The checking constructor accepts the results of generators.
-            let axes = t.axes().iter().map(|k| k.to_vec()).collect();
-            assert_eq!(Trajectory::new(axes, per_shot).unwrap(), t, "{name}");
-        }
-    }
-
-    #[test]
-    fn cartesian_is_the_centred_grid_with_x_fastest() {
-        let t = Trajectory::cartesian(&[4, 3, 2]).unwrap();
-        assert_eq!(t.axis(0)[..5], [-0.5, -0.25, 0.0, 0.25, -0.5]);
-        assert_eq!(t.axis(1)[3..9], [-1.0 / 3.0, 0.0, 0.0, 0.0, 0.0, 1.0 / 3.0]);
-        assert_eq!(t.axis(2)[11..13], [-0.5, 0.0]);
-    }
-
-    #[test]
-    fn spokes_pass_the_centre_and_have_the_angles_of_their_order() {
-        for samples in [8, 9] {
-            for order in [SpokeOrder::Linear, SpokeOrder::GoldenAngle] {
-                let t = Trajectory::radial2d(20, samples, order).unwrap();
-                let step = match order {
-                    SpokeOrder::Linear => PI / 20.0,
-                    SpokeOrder::GoldenAngle => 111.246_117_975_f64.to_radians(),
-                };
-                for p in 0..20 {
-                    let centre = p * samples + samples / 2;
-                    assert_eq!((t.axis(0)[centre], t.axis(1)[centre]), (0.0, 0.0));
-                    let (kx, ky) = (t.axis(0)[centre + 1], t.axis(1)[centre + 1]);
-                    let (sin, cos) = (step * p as f64).sin_cos();
-                    assert!((kx - cos / samples as f64).abs() < 1e-10, "{order:?} {p}");
-                    assert!((ky - sin / samples as f64).abs() < 1e-10, "{order:?} {p}");
-                }
-            }
-        }
-        let t = Trajectory::radial2d(1, 8, SpokeOrder::Linear).unwrap();
-        assert_eq!(t.axis(0), [-0.5, -0.375, -0.25, -0.125, 0.0, 0.125, 0.25, 0.375]);
-    }
-
-    #[test]
-    fn a_stack_has_the_same_star_in_each_partition() {
-        let (spokes, samples) = (6, 10);
-        for order in [SpokeOrder::Linear, SpokeOrder::GoldenAngle] {
-            for partitions in [1, 4, 5] {
-                let star = Trajectory::radial2d(spokes, samples, order).unwrap();
-                let stack = Trajectory::stack_of_stars(spokes, samples, partitions, order).unwrap();
-                assert_eq!((stack.ndim(), stack.shots()), (3, spokes * partitions));
-                for q in 0..partitions {
-                    let shots = q * spokes * samples..(q + 1) * spokes * samples;
-                    for axis in 0..2 {
-                        assert_eq!(stack.axis(axis)[shots.clone()], *star.axis(axis), "{order:?} {partitions}");
-                    }
-                    let kz = (q as f64 - (partitions / 2) as f64) / partitions as f64;
-                    assert!(stack.axis(2)[shots].iter().all(|&k| k == kz), "{order:?} {partitions}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn kooshball_is_even() {
-        for spokes in [50, 555, 2000] {
-            let t = Trajectory::radial3d(spokes, 2).unwrap();
-            // Sample 0 of each spoke is at radius -0.5.
-            let directions: Vec<[f64; 3]> =
-                (0..spokes).map(|p| std::array::from_fn(|axis| -2.0 * t.axis(axis)[2 * p])).collect();
-            for a in 0..3 {
-                for b in 0..3 {
-                    let moment = directions.iter().map(|d| d[a] * d[b]).sum::<f64>() / spokes as f64;
-                    let isotropic = if a == b { 1.0 / 3.0 } else { 0.0 };
-                    assert!((moment - isotropic).abs() < 1.0 / spokes as f64, "{spokes}: {a} {b} {moment}");
-                }
-            }
-            // No two spokes, as lines, are closer than a fraction of the even spacing.
-            let mut nearest = f64::INFINITY;
-            for (p, d) in directions.iter().enumerate() {
-                assert!((d.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12);
-                for e in &directions[..p] {
-                    let cos = (d[0] * e[0] + d[1] * e[1] + d[2] * e[2]).abs().min(1.0);
-                    nearest = nearest.min(cos.acos());
-                }
-            }
-            assert!(nearest > 0.4 * (TAU / spokes as f64).sqrt(), "{spokes}: {nearest}");
-        }
-    }
-
-    #[test]
-    fn spirals_follow_their_formula() {
-        let (interleaves, samples, turns, density) = (5, 200, 6.25, 1.4);
-        let t = Trajectory::spiral(interleaves, samples, turns, density).unwrap();
-        for m in 0..t.samples() {
-            let (p, u) = (m / samples, (m % samples) as f64 / samples as f64);
-            let (kx, ky) = (t.axis(0)[m], t.axis(1)[m]);
-            assert!((kx.hypot(ky) - 0.5 * u.powf(density)).abs() < 1e-12);
-            let turn = (ky.atan2(kx) / TAU - turns * u - p as f64 / interleaves as f64).rem_euclid(1.0);
-            assert!(u == 0.0 || turn.min(1.0 - turn) < 1e-9, "{m}");
-        }
-        let last = t.axis(0)[samples - 1].hypot(t.axis(1)[samples - 1]);
-        assert!(last < 0.5 && last > 0.49);
-    }
-
-    #[test]
-    fn rosette_shots_are_turned_copies_that_reach_the_edge() {
-        let t = Trajectory::rosette(3, 1000, 5.0, 3.0).unwrap();
-        let radius = |m: usize| t.axis(0)[m].hypot(t.axis(1)[m]);
-        for j in 0..1000 {
-            assert!((radius(j) - radius(j + 1000)).abs() < 1e-12);
-            assert!((radius(j) - 0.5 * (TAU * 5.0 * j as f64 / 1000.0).sin().abs()).abs() < 1e-12);
-        }
-        // Sample 50 is the first lobe's tip: sin(2 pi 5 / 20) = 1.
-        assert!((radius(50) - 0.5).abs() < 1e-12);
-        let tip = |p: usize| t.axis(1)[p * 1000 + 50].atan2(t.axis(0)[p * 1000 + 50]);
-        let turned = (tip(1) - tip(0) - PI * GOLDEN).rem_euclid(TAU);
-        assert!(turned.min(TAU - turned) < 1e-9);
-    }
-
-    #[test]
-    fn blades_are_strips_within_the_disc() {
-        let (blades, lines, samples) = (6, 10, 64);
-        let t = Trajectory::propeller(blades, lines, samples).unwrap();
-        let mut widest = 0.0_f64;
-        for m in 0..t.samples() {
-            let (kx, ky) = (t.axis(0)[m], t.axis(1)[m]);
-            widest = widest.max(kx.hypot(ky));
-            let (sin, cos) = (PI * (m / (lines * samples)) as f64 / blades as f64).sin_cos();
-            let across = (ky * cos - kx * sin) * samples as f64;
-            assert!((across - ((m / samples % lines) as f64 - 5.0)).abs() < 1e-9, "{m}");
-        }
-        assert!((widest - 0.5).abs() < 1e-12);
-        for p in 0..blades {
-            let centre = (p * lines + lines / 2) * samples + samples / 2;
-            assert_eq!((t.axis(0)[centre], t.axis(1)[centre]), (0.0, 0.0));
-        }
-    }
-
-    #[test]
-    fn selected_shots_equal_shots_of_the_whole() {
-        let t = Trajectory::radial3d(11, 6).unwrap();
-        let part = t.select_shots(1, 4).unwrap();
-        assert_eq!((part.shots(), part.samples(), part.ndim()), (3, 18, 3));
-        for axis in 0..3 {
-            for (i, shot) in [1, 5, 9].into_iter().enumerate() {
-                assert_eq!(part.axis(axis)[i * 6..][..6], t.axis(axis)[shot * 6..][..6]);
-            }
-        }
-        assert_eq!(t.select_shots(0, 1).unwrap(), t);
-        assert_eq!(t.select_shots(10, usize::MAX).unwrap().shots(), 1);
-        assert_eq!(kind(t.select_shots(11, 1)), ErrorKind::InvalidArgument);
-        assert_eq!(kind(t.select_shots(0, 0)), ErrorKind::InvalidArgument);
-    }
-
-    #[test]
-    fn times_restart_with_each_shot() {
-        let t = Trajectory::radial2d(3, 4, SpokeOrder::Linear).unwrap();
-        let times = t.times(8e-3).unwrap();
-        for (m, time) in times.iter().enumerate() {
-            assert!((time - 2e-3 * (m % 4) as f64).abs() < 1e-15);
-        }
-        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert_eq!(t.times(bad).unwrap_err().kind(), ErrorKind::InvalidArgument);
-        }
-    }
-
-    #[test]
-    fn bad_sizes_and_arguments_are_named() {
-        use ErrorKind::{CoordinateOutOfRange, InvalidArgument, InvalidSize, NotFinite, SizeMismatch, SizeOverflow};
-        let big = usize::MAX;
-        let linear = SpokeOrder::Linear;
-        for (result, expected) in [
-            (Trajectory::cartesian(&[]), InvalidSize),
-            (Trajectory::cartesian(&[2, 2, 2, 2]), InvalidSize),
-            (Trajectory::cartesian(&[4, 0]), InvalidSize),
-            (Trajectory::cartesian(&[2, big]), SizeOverflow),
-            (Trajectory::radial2d(0, 8, linear), InvalidSize),
-            (Trajectory::radial2d(8, 0, linear), InvalidSize),
-            (Trajectory::radial2d(big, 8, linear), SizeOverflow),
-            (Trajectory::radial3d(0, 8), InvalidSize),
-            (Trajectory::radial3d(8, big), SizeOverflow),
-            (Trajectory::stack_of_stars(0, 8, 4, linear), InvalidSize),
-            (Trajectory::stack_of_stars(8, 0, 4, linear), InvalidSize),
-            (Trajectory::stack_of_stars(8, 8, 0, linear), InvalidSize),
-            (Trajectory::stack_of_stars(big, 8, 2, linear), SizeOverflow),
-            (Trajectory::stack_of_stars(2, big, 2, linear), SizeOverflow),
-            (Trajectory::spiral(0, 8, 1.0, 1.0), InvalidSize),
-            (Trajectory::spiral(big, big, 1.0, 1.0), SizeOverflow),
-            (Trajectory::spiral(1, 8, 0.0, 1.0), InvalidArgument),
-            (Trajectory::spiral(1, 8, 1.0, f64::NAN), InvalidArgument),
-            (Trajectory::rosette(1, 0, 1.0, 1.0), InvalidSize),
-            (Trajectory::rosette(1, big, 1.0, 1.0), SizeOverflow),
-            (Trajectory::rosette(1, 8, f64::INFINITY, 1.0), InvalidArgument),
-            (Trajectory::rosette(1, 8, 1.0, -2.0), InvalidArgument),
-            (Trajectory::propeller(0, 4, 16), InvalidSize),
-            (Trajectory::propeller(4, 0, 16), InvalidSize),
-            (Trajectory::propeller(4, 4, 0), InvalidSize),
-            (Trajectory::propeller(4, 9, 16), InvalidArgument),
-            (Trajectory::propeller(big, 4, 16), SizeOverflow),
-            (Trajectory::new(vec![], 1), InvalidSize),
-            (Trajectory::new(vec![vec![]], 1), InvalidSize),
-            (Trajectory::new(vec![vec![0.0; 5]], 2), InvalidSize),
-            (Trajectory::new(vec![vec![0.0; 5], vec![0.0; 4]], 5), SizeMismatch),
-            (Trajectory::new(vec![vec![0.0, 0.500002]], 1), CoordinateOutOfRange),
-            (Trajectory::new(vec![vec![0.0, f64::NAN]], 1), NotFinite),
-        ] {
-            assert_eq!(kind(result), expected);
-        }
-        let message = Trajectory::propeller(4, 9, 16).unwrap_err().message().to_owned();
-        assert!(message.contains('9') && message.contains("at most 8 lines"), "{message}");
-    }
-}
+mod tests;

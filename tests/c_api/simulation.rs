@@ -71,8 +71,12 @@ fn generators_are_those_of_the_rust_api() {
         check(&k, Trajectory::spiral(6, 20, 3.0, 1.5).unwrap());
         ok(recon_trajectory_rosette(1, 6, 20, 3.0, 1.5, x, y));
         check(&k, Trajectory::rosette(6, 20, 3.0, 1.5).unwrap());
+        ok(recon_trajectory_lissajous(1, 6, 20, 8, 7, x, y));
+        check(&k, Trajectory::lissajous(6, 20, 8, 7).unwrap());
         ok(recon_trajectory_propeller(1, 3, 2, 20, x, y));
         check(&k, Trajectory::propeller(3, 2, 20).unwrap());
+        ok(recon_trajectory_propeller_scan(1, 3, 2, 20, 8, x, y));
+        check(&k, Trajectory::propeller_scan(3, 2, 20, 8).unwrap());
 
         k.iter_mut().for_each(|k| k.fill(POISON));
         fails(recon_trajectory_cartesian(1, 0, dims.as_ptr(), x, y, z), RECON_INVALID_SIZE, &["ndim is 0"]);
@@ -99,7 +103,16 @@ fn generators_are_those_of_the_rust_api() {
         fails(recon_trajectory_stack_of_stars(1, 1 << 40, 1, 1 << 40, 0, x, y, z), RECON_SIZE_OVERFLOW, &[]);
         fails(recon_trajectory_spiral(1, 6, 20, f64::NAN, 1.0, x, y), RECON_INVALID_ARGUMENT, &["turns"]);
         fails(recon_trajectory_rosette(1, 6, 20, 3.0, 0.0, x, y), RECON_INVALID_ARGUMENT, &["angular"]);
+        fails(recon_trajectory_lissajous(1, 6, 20, 8, 6, x, y), RECON_INVALID_ARGUMENT, &["common factor 2"]);
+        fails(recon_trajectory_lissajous(1, 6, 20, 5, 7, x, y), RECON_INVALID_ARGUMENT, &["both odd"]);
+        fails(recon_trajectory_lissajous(1, 6, 0, 8, 7, x, y), RECON_INVALID_SIZE, &["samples is 0"]);
+        fails(recon_trajectory_lissajous(1, 6, 20, 8, 7, x, null_mut()), RECON_NULL_POINTER, &["ky"]);
         fails(recon_trajectory_propeller(1, 3, 5, 8, x, y), RECON_INVALID_ARGUMENT, &["5 lines"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 5, 8, 8, x, y), RECON_INVALID_ARGUMENT, &["at most 4 lines"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 2, 8, 20, x, y), RECON_INVALID_ARGUMENT, &["8 samples", "20"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 2, 20, 0, x, y), RECON_INVALID_SIZE, &["scan matrix is 0"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 2, 20, 8, null_mut(), y), RECON_NULL_POINTER, &["kx"]);
+        fails(recon_trajectory_propeller_scan(1, 3, 2, 20, 8, x, x), RECON_INVALID_ARGUMENT, &["kx", "ky", "overlap"]);
         assert!(k.iter().flatten().all(|&k| k == POISON));
     }
 }

@@ -60,9 +60,22 @@ fn without_comment(line: &str) -> &str {
     line[..comment].trim_end()
 }
 
-/// Returns the commands of a block. In a console block they begin with `$ `, and other lines are output.
+/// Start of the command that runs a block of Python.
+const PYTHON: &str = "python3 - <<'END'\n";
+
+/// Returns whether a block has commands that this file runs.
+fn is_command(block: &Block) -> bool {
+    ["sh", "console", "python"].contains(&&*block.language)
+}
+
+/// Returns the commands of a block. In a console block they begin with `$ `, and other lines are output. A block of
+/// Python is one command.
 fn commands(block: &Block) -> Vec<DocumentedCommand> {
     let mut all: Vec<DocumentedCommand> = Vec::new();
+    if block.language == "python" {
+        let command = format!("{PYTHON}{}END\n", block.text());
+        return vec![DocumentedCommand { place: block.place.clone(), command, output: Vec::new() }];
+    }
     let mut continues = false;
     for line in &block.lines {
         let command = match block.language.as_str() {
@@ -123,7 +136,7 @@ fn run(dir: &TempDir, command: &str) -> ProgramOutput {
 fn run_document(document: &str) {
     let dir = TempDir::new();
     let mut count = 0;
-    for shown in blocks(document).iter().filter(|b| ["sh", "console"].contains(&&*b.language)).flat_map(commands) {
+    for shown in blocks(document).iter().filter(|b| is_command(b)).flat_map(commands) {
         let command = &shown.command;
         if ELSEWHERE.iter().any(|(start, _)| command.starts_with(start)) {
             continue;
@@ -134,7 +147,7 @@ fn run_document(document: &str) {
             continue;
         }
         assert!(
-            command.starts_with("recon "),
+            command.starts_with("recon ") || command.starts_with(PYTHON),
             "{place}: nothing runs this line, and no list says what does: {command}"
         );
         let out = run(&dir, command);
@@ -168,8 +181,7 @@ fn commands_of_other_documents_run() {
 #[test]
 fn every_block_has_a_language_that_something_runs() {
     for block in documents().iter().flat_map(|document| blocks(document)) {
-        let known = ["sh", "console"].contains(&&*block.language)
-            || OTHER_LANGUAGES.iter().any(|(language, _)| *language == block.language);
+        let known = is_command(&block) || OTHER_LANGUAGES.iter().any(|(language, _)| *language == block.language);
         assert!(known, "{}: nothing runs blocks in {}", block.place, block.language);
         assert!(!block.first_line().is_empty(), "{}: the block is empty", block.place);
     }

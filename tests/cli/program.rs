@@ -27,5 +27,6 @@ mod propeller;
 mod raw_file;
 mod reader;
 mod reconstruction;
+mod trajectories;
 
 use harness::*;

@@ -70,3 +70,34 @@ fn motion_of_blades_is_corrected() {
     dir.fails(1, "simulate --matrix 48,32 --trajectory propeller --motion 1,1 -o x.h5", &["48 x 32"]);
     dir.fails(2, "simulate --matrix 48,48 --trajectory propeller --motion 1 -o x.h5", &["10,5"]);
 }
+
+#[test]
+fn lines_are_as_far_apart_as_the_scan_matrix_says() {
+    let dir = TempDir::new();
+    let scan = "simulate --matrix 64,64 --trajectory propeller --samples 240";
+    // As many blades as cover the outer circle: pi / 2 x 64 / 16, and pi / 2 x 240 / 16.
+    let log = dir.run(&format!("-v {scan} --scan-matrix 64 --motion 8,3 --truth truth.h5 -o scan.h5")).stderr;
+    assert!(log.contains("112 shots of 240 samples") && log.matches(": turned by ").count() == 7, "{log}");
+    assert!(!log.contains("--scan-matrix"), "{log}");
+    let log = dir.run(&format!("-v {scan} -o narrow.h5")).stderr;
+    assert!(log.contains("384 shots of 240 samples") && log.contains("give --scan-matrix 64"), "{log}");
+    let log = dir.run("simulate --matrix 64,64 --trajectory propeller --scan-matrix 48 -o wide.h5").stderr;
+    assert!(log.contains("give --scan-matrix 64"), "{log}");
+    // Samples are not fewer than the scan matrix.
+    let log = dir.run("-v simulate --matrix 64,64 --trajectory propeller --scan-matrix 80 -o close.h5").stderr;
+    assert!(log.contains("128 shots of 80 samples"), "{log}");
+
+    let error = |file: &str| dir.error(&format!("{file} truth.h5 --magnitude --scale best"));
+    dir.ok("propeller scan.h5 -o corrected.h5 --report motion.json");
+    dir.ok("grid scan.h5 -o uncorrected.h5");
+    let (corrected, uncorrected) = (error("corrected.h5"), error("uncorrected.h5"));
+    assert!(corrected < 0.5 * uncorrected, "{corrected} and {uncorrected}");
+    let report = std::fs::read_to_string(dir.path("motion.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((report[0]["lines"].as_u64(), report[0]["samples"].as_u64()), (Some(16), Some(240)));
+
+    dir.fails(1, "simulate --matrix 64,64 --scan-matrix 64 -o x.h5", &["--scan-matrix", "radial"]);
+    dir.fails(1, &format!("{scan} --scan-matrix 256 -o x.h5"), &["240 samples", "at least 256"]);
+    dir.fails(1, &format!("{scan} --scan-matrix 64 --lines 33 -o x.h5"), &["at most 32 lines"]);
+    dir.fails(1, &format!("{scan} --scan-matrix 0 -o x.h5"), &["the scan matrix is 0"]);
+}

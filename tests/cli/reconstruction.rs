@@ -24,7 +24,7 @@ fn ramp_weights() {
     dir.ok("simulate --matrix 24,24,12 --trajectory stack-of-stars --weights -o weighted.h5");
     dir.ok("grid weighted.h5 -o weighted_image.h5");
     assert!(dir.error("weighted_image.h5 ramp.h5") < 0.01);
-    for trajectory in ["cartesian", "propeller", "rosette", "spiral --exponent 1.5"] {
+    for trajectory in ["cartesian", "propeller", "rosette", "lissajous", "spiral --exponent 1.5"] {
         dir.ok(&format!("simulate --matrix 32,32 --trajectory {trajectory} -o scan.h5"));
         dir.fails(1, "grid scan.h5 --density ramp -o x.h5", &["ramp", "pipe-menon"]);
         assert!(!dir.path("x.h5").exists(), "{trajectory}");

@@ -56,6 +56,9 @@ switch option
         text = 'a matrix, [coils coils]';
     case 'Matrix'
         text = 'a matrix, [virtual coils, coils]';
+        if strcmp(name, 'recon.trajectory.propeller')
+            text = 'the scan matrix, one number';
+        end
     case 'Weights'
         text = ['weights in the shape of the trajectory''s samples, or ' words('density')];
     case 'FieldMap'

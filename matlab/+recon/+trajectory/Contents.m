@@ -6,4 +6,5 @@
 %   stackofstars - 2D spokes in planes that are stacked along kz.
 %   spiral     - 2D spirals from the centre outwards.
 %   rosette    - 2D rosettes.
+%   lissajous  - A closed 2D Lissajous curve.
 %   propeller  - Blades: strips of parallel lines, rotated about the centre.

@@ -79,7 +79,7 @@ enum BenchCase {
     Stone,
     /// 504 spokes of 512 samples to 256^2
     Radial2d,
-    /// 17 blades of 24 lines of 960 samples to 512^2
+    /// 17 blades of 24 lines of 960 samples, scan matrix 256, to 512^2 (Yang et al. 2013)
     Propeller,
     /// 3D, 16384 spokes of 512 samples (8.4 million) to 256^3
     Large3d,
@@ -123,7 +123,7 @@ impl<T: Real> BenchSetup<T> {
             BenchCase::Radial2d | BenchCase::Cg2d => {
                 (vec![256; 2], Trajectory::radial2d(504, 512, SpokeOrder::Linear)?)
             }
-            BenchCase::Propeller => (vec![512; 2], Trajectory::propeller(17, 24, 960)?),
+            BenchCase::Propeller => (vec![512; 2], Trajectory::propeller_scan(17, 24, 960, 256)?),
             BenchCase::Large3d => (vec![256; 3], Trajectory::radial3d(16384, 512)?),
         };
         let mut k: Vec<Vec<T>> = (0..dims.len()).map(|axis| trajectory.axis_as(axis)).collect();

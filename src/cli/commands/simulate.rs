@@ -1,20 +1,20 @@
 //! `recon simulate`.
 
+mod trajectories;
+
+use self::trajectories::{lines_per_blade, scan_matrix, trajectory, TrajectoryChoice};
 use crate::io::cfl::pair;
 use crate::io::ismrmrd::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, MatrixChoice, TimeArgs};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity};
 use crate::run::output::{check_outputs, files_of, image_files, write_images};
-use clap::ValueEnum;
 use recon::atomic_file::{write_atomically, AtomicFiles};
 use recon::bail;
 use recon::error::{checked_product, try_vec};
 use recon::phantom::{noise_deviation, uniform, white_noise, CoilModel, Phantom};
 use recon::simulated_scan::{phantom_kspace, subdivision};
-use recon::trajectory::SpokeOrder;
 use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, RigidMotion, Trajectory};
-use std::f64::consts::PI;
 use std::path::{Path, PathBuf};
 
 /// Simulates a scan of the Shepp-Logan phantom
@@ -31,10 +31,18 @@ use std::path::{Path, PathBuf};
 /// By default, shots and samples cover k-space fully. With n the largest size along x and y: radial and golden-angle
 /// have pi/2 n spokes of 2 n samples, and a stack of stars has the same in each of nz partitions. Kooshball has
 /// pi/2 n^2 spokes of 2 n samples. A spiral has 16 interleaves of n/32 turns. A rosette has n/2 shots of 5 radial and 3
-/// angular oscillations. A propeller has blades of 16 lines of n samples.
+/// angular oscillations. A Lissajous curve has the frequencies 1.125 n and 1 more, in n/2 shots. A propeller has blades
+/// of 16 lines of n samples, as many as cover the outer circle.
+///
+/// Without --scan-matrix, the lines of a propeller's blades are 1 / samples of k-space apart, also if --samples is
+/// larger than the image. Scanners oversample the readout: with --samples 960 --scan-matrix 256, lines of 960 samples
+/// are 1/256 apart.
 #[derive(clap::Args)]
 #[command(after_help = "Example: 96 spokes of a 2D scan with 8 coils, and the true image:\n  \
-    recon simulate --matrix 256,256 --trajectory radial --shots 96 --coils 8 --snr 20 --truth truth.h5 -o scan.h5")]
+    recon simulate --matrix 256,256 --trajectory radial --shots 96 --coils 8 --snr 20 --truth truth.h5 -o scan.h5\n\
+    Example: 17 moving blades with an oversampled readout (Yang et al. 2013, Magn. Reson. Imaging 31):\n  \
+    recon simulate --matrix 256,256 --trajectory propeller --shots 17 --lines 24 --samples 960 --scan-matrix 256 \
+    --motion 10,5 -o blades.h5")]
 pub struct SimulateArgs {
     /// Size of the image in voxels
     #[arg(long, value_name = "NX,NY[,NZ]")]
@@ -44,11 +52,11 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, default_value_t = TrajectoryChoice::Radial, help_heading = "Trajectory")]
     trajectory: TrajectoryChoice,
 
-    /// Number of spokes (per partition), interleaves, rosettes or blades
+    /// Number of spokes (per partition), interleaves, rosettes, parts of a Lissajous curve, or blades
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     shots: Option<usize>,
 
-    /// Number of samples per spoke, interleaf, rosette, or line of a blade
+    /// Number of samples per spoke, interleaf, rosette, part of a Lissajous curve, or line of a blade
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     samples: Option<usize>,
 
@@ -65,9 +73,18 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     exponent: Option<f64>,
 
+    /// Numbers of oscillations of the whole Lissajous curve along x and y: without a common factor, one of them even
+    #[arg(long, value_name = "X,Y", value_parser = parse_frequencies, help_heading = "Trajectory")]
+    frequencies: Option<[usize; 2]>,
+
     /// Number of lines per propeller blade
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     lines: Option<usize>,
+
+    /// Scan matrix of a propeller: lines of a blade are 1 / N of k-space apart, and the readout is oversampled if
+    /// --samples is above N. Default: the number of samples, no oversampling
+    #[arg(long, value_name = "N", help_heading = "Trajectory")]
+    scan_matrix: Option<usize>,
 
     /// Motion between propeller blades: maximum rotation in degrees and maximum translation in voxels along x and y.
     /// The mean position of all blades is that of the phantom. -v prints the motion of each blade
@@ -158,6 +175,14 @@ fn output_help() -> String {
     )
 }
 
+fn parse_frequencies(text: &str) -> std::result::Result<[usize; 2], String> {
+    let parsed: Option<Vec<usize>> = text.split(',').map(|x| x.trim().parse().ok()).collect();
+    match parsed.as_deref() {
+        Some(&[x, y]) => Ok([x, y]),
+        _ => Err("two whole numbers are expected, such as 288,289".into()),
+    }
+}
+
 fn parse_motion(text: &str) -> std::result::Result<[f64; 2], String> {
     let parsed: Option<Vec<f64>> = text.split(',').map(|x| x.trim().parse().ok()).collect();
     match parsed.as_deref() {
@@ -166,27 +191,6 @@ fn parse_motion(text: &str) -> std::result::Result<[f64; 2], String> {
         }
         _ => Err("two numbers are expected, degrees from 0 to 180 and voxels, such as 10,5".into()),
     }
-}
-
-/// The kind of trajectory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum TrajectoryChoice {
-    /// All points of the grid, one line along x per shot
-    Cartesian,
-    /// Spokes through the centre, in the order of their angles (2D)
-    Radial,
-    /// Spokes through the centre, each turned by the golden angle from the previous one (2D)
-    GoldenAngle,
-    /// Spokes through the centre, in the order of their angles, the same in all planes of a stack along z (3D)
-    StackOfStars,
-    /// Spokes through the centre in all directions (3D)
-    Kooshball,
-    /// Spirals from the centre (2D)
-    Spiral,
-    /// Rosettes (2D)
-    Rosette,
-    /// Rotated blades of parallel lines (2D)
-    Propeller,
 }
 
 pub fn run(args: &SimulateArgs) -> Result<()> {
@@ -322,7 +326,8 @@ impl<'a> Simulation<'a> {
         if n != height {
             bail!(InvalidArgument, "--motion: the matrix is {n} x {height}: motion needs a square matrix");
         }
-        let blade_samples = lines_per_blade(args, trajectory.samples_per_shot()) * trajectory.samples_per_shot();
+        let blade_samples =
+            lines_per_blade(args, scan_matrix(args, trajectory.samples_per_shot())) * trajectory.samples_per_shot();
         let samples = trajectory.samples();
         // Uniform in (-1, 1), with a seed that differs from that of the noise.
         let mut random = uniform(args.seed ^ 0x6d6f_7469_6f6e);
@@ -445,7 +450,9 @@ impl<'a> Simulation<'a> {
                 }
                 TrajectoryChoice::GoldenAngle => TrajectoryKind::GoldenAngle,
                 TrajectoryChoice::Spiral => TrajectoryKind::Spiral,
-                TrajectoryChoice::Rosette | TrajectoryChoice::Propeller => TrajectoryKind::Other,
+                TrajectoryChoice::Rosette | TrajectoryChoice::Lissajous | TrajectoryChoice::Propeller => {
+                    TrajectoryKind::Other
+                }
             },
             // Step 2 is 0 in every shot. Gadgetron reads both limits without checking that they are present.
             steps: [
@@ -573,77 +580,6 @@ fn image(matrix: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result
     let mut image = Image::new(matrix, channels, data)?;
     image.fov_mm = matrix.map(|n| n as f32);
     Ok(image)
-}
-
-fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
-    let given = [
-        ("--shots", args.shots.is_some()),
-        ("--samples", args.samples.is_some()),
-        ("--partitions", args.partitions.is_some()),
-        ("--turns", args.turns.is_some()),
-        ("--exponent", args.exponent.is_some()),
-        ("--lines", args.lines.is_some()),
-        ("--motion", args.motion.is_some()),
-        ("--radial", args.radial.is_some()),
-        ("--angular", args.angular.is_some()),
-    ];
-    let (used, ndim): (&[&str], Option<usize>) = match args.trajectory {
-        TrajectoryChoice::Cartesian => (&[], None),
-        TrajectoryChoice::Radial | TrajectoryChoice::GoldenAngle => (&["--shots", "--samples"], Some(2)),
-        TrajectoryChoice::StackOfStars => (&["--shots", "--samples", "--partitions"], Some(3)),
-        TrajectoryChoice::Kooshball => (&["--shots", "--samples"], Some(3)),
-        TrajectoryChoice::Spiral => (&["--shots", "--samples", "--turns", "--exponent"], Some(2)),
-        TrajectoryChoice::Rosette => (&["--shots", "--samples", "--radial", "--angular"], Some(2)),
-        TrajectoryChoice::Propeller => (&["--shots", "--samples", "--lines", "--motion"], Some(2)),
-    };
-    let kind = args.trajectory.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default();
-    if let Some((name, _)) = given.iter().find(|(name, given)| *given && !used.contains(name)) {
-        bail!(InvalidArgument, "{name} is not a parameter of a {kind} trajectory: leave it out");
-    }
-    if let Some(ndim) = ndim.filter(|&n| n != sizes.len()) {
-        bail!(InvalidArgument, "a {kind} trajectory is {ndim}D: give --matrix {ndim} sizes, not {}", sizes.len());
-    }
-    let n = *sizes.iter().max().unwrap_or(&1);
-    let up = |x: f64| (x.ceil() as usize).max(1);
-    let samples = |default: usize| args.samples.unwrap_or(default);
-    match args.trajectory {
-        TrajectoryChoice::Cartesian => Trajectory::cartesian(sizes),
-        TrajectoryChoice::StackOfStars => {
-            let n = sizes[0].max(sizes[1]);
-            let spokes = args.shots.unwrap_or(up(0.5 * PI * n as f64));
-            let partitions = args.partitions.unwrap_or(sizes[2]);
-            Trajectory::stack_of_stars(spokes, samples(2 * n), partitions, SpokeOrder::Linear)
-        }
-        TrajectoryChoice::Radial | TrajectoryChoice::GoldenAngle => {
-            let order =
-                if args.trajectory == TrajectoryChoice::Radial { SpokeOrder::Linear } else { SpokeOrder::GoldenAngle };
-            Trajectory::radial2d(args.shots.unwrap_or(up(0.5 * PI * n as f64)), samples(2 * n), order)
-        }
-        TrajectoryChoice::Kooshball => {
-            Trajectory::radial3d(args.shots.unwrap_or(up(0.5 * PI * n as f64 * n as f64)), samples(2 * n))
-        }
-        TrajectoryChoice::Spiral => {
-            let shots = args.shots.unwrap_or(16);
-            let turns = args.turns.unwrap_or_else(|| (n as f64 / (2.0 * shots.max(1) as f64)).max(1.0));
-            Trajectory::spiral(shots, samples(up(PI * n as f64 * turns)), turns, args.exponent.unwrap_or(1.0))
-        }
-        TrajectoryChoice::Rosette => {
-            let (radial, angular) = (args.radial.unwrap_or(5.0), args.angular.unwrap_or(3.0));
-            let shots = args.shots.unwrap_or(n.div_ceil(2));
-            Trajectory::rosette(shots, samples(up(PI * n as f64 * (radial + angular))), radial, angular)
-        }
-        TrajectoryChoice::Propeller => {
-            let samples = samples(n);
-            let lines = lines_per_blade(args, samples);
-            let shots = args.shots.unwrap_or(up(0.5 * PI * samples as f64 / lines.max(1) as f64));
-            Trajectory::propeller(shots, lines, samples)
-        }
-    }
-}
-
-/// Returns the number of lines of a propeller blade. `samples` is the number of samples per line.
-fn lines_per_blade(args: &SimulateArgs, samples: usize) -> usize {
-    args.lines.unwrap_or(16.min(samples / 2).max(1))
 }
 
 /// Returns the path of the trajectory, NAME_traj.cfl, for the k-space NAME.cfl.
