@@ -463,8 +463,8 @@ typedef struct {
     // number that the machine runs at once. If the system refuses some, the plan computes with the others, and the log
     // has a warning.
     uint32_t threads;
-    // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid
-    // and recon_cg are addresses in the GPU's memory. All other arrays are in the host's memory.
+    // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid,
+    // recon_fbp and recon_cg are addresses in the GPU's memory. All other arrays are in the host's memory.
     uint32_t pointers_on_device;
     // Relative l2 error of a transform compared with the exact sums, in (0, 1). 0 (default): 1e-5. It is met for any
     // distribution of samples, also with hundreds of thousands in one place. The entries of E have size 1, and the
