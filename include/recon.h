@@ -1403,7 +1403,7 @@ recon_status recon_trajectory_rosette(uint32_t precision,
 
 // Generates a closed 2D Lissajous curve, cut into shots of equal duration: k = 0.5 (sin(2 pi x_frequency u), sin(2 pi
 // y_frequency u)). Sample j of shot p has u = (p samples + j) / (shots samples). An image of n x n voxels is fully
-// sampled if both frequencies are at least 1.12 n.
+// sampled if both frequencies are at least 1.25 n.
 //
 // - x_frequency, y_frequency: oscillations of the whole curve along x and y. They have no common factor, and one of
 //   them is even; otherwise, the curve would be traced several times.

@@ -119,7 +119,8 @@ void options(const MovedBlades &blades) {
         CHECK(m.rotation == 0 && m.translation == (std::array<double, 2>{}) && m.phase == 0 && m.weight == 1);
     }
     const auto uncorrected = image(gridding, blades.scan);
-    CHECK(distance(out, uncorrected) < 0.02);
+    // The density weights of blades have more iterations than those of gridding.
+    CHECK(distance(out, uncorrected) < 0.08);
     CHECK(distance(image(corrected, blades.scan), uncorrected) > 0.1);
     // Coil maps require the coils' phases.
     s = settings(Method::Propeller);

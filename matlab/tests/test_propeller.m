@@ -132,7 +132,8 @@ off = {'Rotation', false, 'Translation', false, 'Phase', 'none', 'Weighting', fa
 check(all(motion.rotation == 0) && all(motion.translation(:) == 0) && all(motion.phase == 0) && ...
     all(motion.weight == 1), 'nothing is corrected');
 check(isequal(motion.k, s.k) && isequal(motion.d, d), 'the scan is as it was');
-check_close(x, recon.grid(s.k, d, [n n]), 1e-2, 'plain gridding');
+check_close(x, recon.grid(s.k, d, [n n], 'Weights', motion.w), 1e-4, 'plain gridding with the same weights');
+check_close(x, recon.grid(s.k, d, [n n]), 0.1, 'plain gridding, whose weights have fewer iterations');
 [~, motion] = recon.propeller(s.k, d, [n n], 'Rotation', 0, 'Phase', 'constant');
 check(all(motion.rotation == 0) && any(motion.translation(:)), 'translations alone');
 [~, motion] = recon.propeller(s.k, d, [n n], 'phase', 'constant', 'Lines', 14);

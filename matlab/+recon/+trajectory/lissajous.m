@@ -5,10 +5,10 @@ function k = lissajous(shots, readout, x_frequency, y_frequency, varargin)
 %   have no common factor, and one of them is even; otherwise, the curve would be traced several times. The option
 %   'Precision', 'double' or 'single', sets the class of k.
 %
-%   An image of n x n voxels is fully sampled if both frequencies are at least 1.12 n.
+%   An image of n x n voxels is fully sampled if both frequencies are at least 1.25 n.
 %
 %   Example
-%       k = recon.trajectory.lissajous(16, 2000, 72, 73);
+%       k = recon.trajectory.lissajous(16, 2000, 80, 81);
 %       plot(k(:, :, 1), k(:, :, 2))
 %
 %   See also recon.trajectory.rosette.

@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 /// By default, shots and samples cover k-space fully. With n the largest size along x and y: radial and golden-angle
 /// have pi/2 n spokes of 2 n samples, and a stack of stars has the same in each of nz partitions. Kooshball has
 /// pi/2 n^2 spokes of 2 n samples. A spiral has 16 interleaves of n/32 turns. A rosette has n/2 shots of 5 radial and 3
-/// angular oscillations. A Lissajous curve has the frequencies 1.125 n and 1 more, in n/2 shots. A propeller has blades
+/// angular oscillations. A Lissajous curve has the frequencies 1.25 n and 1 more, in n/2 shots. A propeller has blades
 /// of 16 lines of n samples, as many as cover the outer circle.
 ///
 /// Without --scan-matrix, the lines of a propeller's blades are 1 / samples of k-space apart, also if --samples is
@@ -179,7 +179,7 @@ fn parse_frequencies(text: &str) -> std::result::Result<[usize; 2], String> {
     let parsed: Option<Vec<usize>> = text.split(',').map(|x| x.trim().parse().ok()).collect();
     match parsed.as_deref() {
         Some(&[x, y]) => Ok([x, y]),
-        _ => Err("two whole numbers are expected, such as 288,289".into()),
+        _ => Err("two whole numbers are expected, such as 320,321".into()),
     }
 }
 

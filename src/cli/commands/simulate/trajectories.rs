@@ -95,7 +95,7 @@ pub fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
             Trajectory::rosette(shots, samples(up(PI * n as f64 * (radial + angular))), radial, angular)
         }
         TrajectoryChoice::Lissajous => {
-            let lowest = up(1.125 * n as f64);
+            let lowest = up(1.25 * n as f64);
             let [x, y] = args.frequencies.unwrap_or([lowest, lowest + 1]);
             let shots = args.shots.unwrap_or(n.div_ceil(2));
             // Samples are at most 1 / n apart, where the curve is fastest.
