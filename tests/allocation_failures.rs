@@ -622,7 +622,7 @@ mod unix {
         let mut all: Vec<(String, Operation<'static>)> = Vec::new();
         let scene = std::rc::Rc::new(Scene::new(&[24, 20]));
         type OnScene = fn(&mut Attempt, &Scene);
-        let operations: [(&str, OnScene); 16] = [
+        let operations: [(&str, OnScene); 18] = [
             ("recon_combine, root sum of squares", |attempt, s| {
                 let (g, mut out) = (s.geometry(), s.image[..s.image_len()].to_vec());
                 // SAFETY: arrays have the lengths documented.
