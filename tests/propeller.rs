@@ -140,6 +140,20 @@ fn motion_of_the_papers_blades_is_found() {
     }
 }
 
+#[test]
+fn the_papers_scan_at_rest_is_near_the_limit_of_its_disc() {
+    let n = 256;
+    let scan = Blades::of_scan(n, PAPER, vec![RigidMotion::default(); PAPER[0]]);
+    let k = scan.k();
+    let corrected = scan.corrected(&scan.data(&head(), None), &PropellerOptions::default());
+    let mut image = vec![Complex::new(f32::NAN, f32::NAN); n * n];
+    corrected.grid(&Geometry::new(&[n, n], &[&k[0], &k[1]]), &options(), &mut image).unwrap();
+    let error = percent(n, &image, &head().image(&[n, n], 4).unwrap());
+    println!("{error:.2} %");
+    // 6.4 % of an exact image of the disc, 7.2 % here, and 8.5 % with the iterations of gridding.
+    assert!(error < 7.6, "{error}");
+}
+
 /// Returns the root of the sum of squares of coil images.
 fn combined(images: &[Complex<f32>], coils: usize) -> Vec<Complex<f32>> {
     let voxels = images.len() / coils;
