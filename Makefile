@@ -1,7 +1,7 @@
 # Demonstrates, tests, builds and installs. In Rust, use the crate.
 #
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
-#   make check                                  formatting, lints, documents, fast tests: two minutes, no root
+#   make check                                  formatting, lints, documents, fast tests, without root
 #   make test                                   everything that can be checked on this machine
 #   make mutants                                one-line changes that a test must find: an hour or more
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
