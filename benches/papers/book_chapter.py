@@ -11,7 +11,7 @@ import fhd
 from fhd import Step
 from harness import Page, Session, progress, relative, require
 from measure import random_complex, voxel_positions
-from stone import KERNEL_ERROR, N, READOUT, SPOKES, Problem, cpu_seconds, seconds_text
+from stone import KERNEL_ERROR, Problem, cpu_seconds, seconds_text
 
 # A part of the voxels for the steps with atomic additions, which would take minutes.
 SCATTER_PART = 512
@@ -56,8 +56,7 @@ def main():
         "reconstruction\", after Stone et al. 2008. The chapter turns the loops of F^H d into a kernel step by step. The "
         "scan and the later steps are those of [stone.md](stone.md).",
     )  # fmt: skip
-    n = 32 if session.quick else N
-    problem = Problem(session, n, round(SPOKES * (n / N) ** 2), 2 * round(READOUT / 2 * n / N))
+    problem = Problem.of_paper(session)
     cpu = cpu_seconds(session, problem, "f32")
     rows = []
     if cpu:
@@ -68,7 +67,7 @@ def main():
         session.leave_out("the steps of the chapter on a GPU")
     page.section(
         "F^H d by step",
-        f"{problem.samples:,} samples to {n}^3 voxels, random data, single precision. The chapter prints no times for "
+        f"{problem.samples:,} samples to {problem.n}^3 voxels, random data, single precision. The chapter prints no times for "
         "single steps. Its figure 7.20 compares whole versions with the CPU in single precision. The naive kernel is 8 "
         "times as fast for an image, and constant memory brings a factor of 4. Hardware sines with tuning reach 108, and "
         "228 for F^H d alone. Rows marked ~ are timed on a part of the voxels and scaled.",

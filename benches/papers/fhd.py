@@ -14,6 +14,8 @@ SOFTWARE, HARDWARE, MIXED = range(3)
 OPERATIONS = {SOFTWARE: 38, HARDWARE: 15, MIXED: 15}
 # Samples in 64 KB of constant memory, rounded down to a multiple of 32.
 CAPACITY = 3264
+# Samples in the 48 KB of shared memory that a block may have without asking for more.
+SHARED_CAPACITY = 2400
 # Samples are padded with zeros to a multiple of a warp.
 WARP = 32
 
@@ -31,6 +33,10 @@ class Step:
     threads: int = 256
     # Samples per launch, as in the paper.
     tile: int = 256
+
+    @property
+    def in_constant_memory(self):
+        return self.layout in (CONSTANT_STRUCTURES, CONSTANT_K, CONSTANT_K_ARRAYS)
 
     def macros(self):
         return (
@@ -94,7 +100,7 @@ class Runner:
         module, kernel = self.kernel(step)
         size = voxels[0].size
         structures = samples.polar_structures if step.trig == MIXED else samples.structures
-        constant = module.get_global("tile") if "CONSTANT" in layout_name(step) else None
+        constant = module.get_global("tile") if step.in_constant_memory else None
         threads_needed = samples.count if step.kernel == "fhd_scatter" else -(-size // step.voxels)
 
         def fill(first, count):
@@ -128,15 +134,9 @@ class Runner:
         return run
 
 
-def layout_name(step):
-    return {CONSTANT_STRUCTURES: "CONSTANT", CONSTANT_K: "CONSTANT", CONSTANT_K_ARRAYS: "CONSTANT"}.get(
-        step.layout, "GLOBAL"
-    )
-
-
 def configurations(step, threads, tiles, unrolls, voxels):
     """Returns all settings of a step that fit the memory of its layout."""
-    limit = CAPACITY if layout_name(step) == "CONSTANT" else 2400
+    limit = CAPACITY if step.in_constant_memory else SHARED_CAPACITY
     return [
         replace(step, threads=t, tile=tile, unroll=u, voxels=v)
         for v in voxels for u in unrolls for t in threads for tile in tiles if tile <= limit

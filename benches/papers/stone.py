@@ -48,6 +48,12 @@ class Problem:
         self.clean = session.library.phantom(self.dims, self.k, 1)[0][0]
         self.truth = session.library.phantom_image(self.dims)
 
+    @classmethod
+    def of_paper(cls, session):
+        """Returns the scan of the paper, or a small one for --quick."""
+        n = 32 if session.quick else N
+        return cls(session, n, round(SPOKES * (n / N) ** 2), 2 * round(READOUT / 2 * n / N))
+
     def noisy(self, snr):
         """Returns data with fresh complex Gaussian noise. `snr`: RMS of the data over RMS of the noise."""
         if np.isinf(snr):
@@ -56,8 +62,8 @@ class Problem:
         scale = np.linalg.norm(self.clean) / np.linalg.norm(noise) / snr
         return (self.clean + scale * noise).astype(np.complex64)
 
-    def plan(self, gpu=True, **arguments):
-        gpus = [0] if gpu and self.session.cupy else None
+    def plan(self, **arguments):
+        gpus = [0] if self.session.cupy else None
         return recon_library.Plan(self.session.library, self.dims, self.k, gpus=gpus, **arguments)
 
     def exact_plan(self, oversampling=1):
@@ -82,8 +88,7 @@ class Sums:
         self.problem, self.runners, cupy = problem, runners, problem.session.cupy
         self.cupy, self.n = cupy, problem.n
         ones = np.ones(problem.samples, np.complex64)
-        self.voxels, self.points_of_q = [], []
-        self.doubled = []
+        self.voxels, self.doubled, self.points_of_q = [], [], []
         shares = len(runners)
         for share, runner in enumerate(runners):
             with cupy.cuda.Device(runner.device):
@@ -92,16 +97,16 @@ class Sums:
                     lists.append([cupy.asarray(p, cupy.float32) for p in voxel_positions((n, n, n), part)])
                 self.points_of_q.append(fhd.Points(cupy, problem.k, ones))
 
-    def seconds_and_sums(self, step, data=None, points=None, runs=1):
+    def seconds_and_sums(self, step, data=None, runs=1):
         """Returns the median seconds of a step by the wall clock, and its sums: F^H d, or Q if there are no data.
 
         A run of more than a second is the only one. Each GPU computes its share of the voxels. Samples and voxels are
         on the GPUs before.
         """
         cupy, voxels = self.cupy, self.voxels
-        if data is None and points is None:
+        if data is None:
             points, voxels = self.points_of_q, self.doubled
-        elif points is None:
+        else:
             points = []
             for runner in self.runners:
                 with cupy.cuda.Device(runner.device):
@@ -607,8 +612,7 @@ def main():
         "conjugate gradients from a scan along any trajectory. The paper optimises F^H d, the sum over all samples at "
         "each voxel, in steps. The book chapter has its own page, [book_chapter.md](book_chapter.md).",
     )  # fmt: skip
-    n = 32 if session.quick else N
-    problem = Problem(session, n, round(SPOKES * (n / N) ** 2), 2 * round(READOUT / 2 * n / N))
+    problem = Problem.of_paper(session)
     names = {"f64": "CPU, double precision", "f32": "CPU, single precision"}
     cpu = {name: cpu_seconds(session, problem, precision) for precision, name in names.items()}
     cpu = {name: seconds for name, seconds in cpu.items() if seconds}
