@@ -24,6 +24,7 @@ import cupy as cp
 import numpy as np
 
 import cases
+import machine
 import recon_library
 from measure import random_complex, voxel_positions
 from rows import as_json
@@ -422,6 +423,8 @@ def describe(library):
     copy = statistics.median(event_ms(cp.cuda.get_current_stream(), lambda: cp.copyto(b, a)) for _ in range(5))
     return {
         "date": datetime.date.today().isoformat(),
+        "commit": machine.built_from(ROOT)["commit"],
+        "processor": machine.describe()["cpu"],
         "GPU": gpu["name"].decode(),
         "GPUs": cp.cuda.runtime.getDeviceCount(),
         "CUDA of the driver": version(cp.cuda.runtime.driverGetVersion()),
