@@ -334,6 +334,8 @@ typedef enum {
     // Gaps between samples reduce the centre of k-space from which coil maps are estimated, or bring aliases into
     // the field of view.
     RECON_WARNING_CALIBRATION = 9,
+    // The acquisitions of a scan can be interpreted in several ways, or some are missing.
+    RECON_WARNING_ACQUISITIONS = 10,
 } recon_warning;
 
 // Unit of the weight lambda of a prior.
@@ -356,9 +358,49 @@ typedef enum {
     RECON_PURPOSE_NOISE = 4,
 } recon_acquisition_purpose;
 
+// The counter whose change completes the images of a scan.
+typedef enum {
+    // No counter: images are complete at the end of the measurement.
+    RECON_SCAN_COUNTER_NONE = 0,
+    // The slice.
+    RECON_SCAN_COUNTER_SLICE = 1,
+    // The contrast.
+    RECON_SCAN_COUNTER_CONTRAST = 2,
+    // The phase.
+    RECON_SCAN_COUNTER_PHASE = 3,
+    // The repetition.
+    RECON_SCAN_COUNTER_REPETITION = 4,
+    // The set.
+    RECON_SCAN_COUNTER_SET = 5,
+} recon_scan_counter;
+
+// How k-space is traversed: the trajectory of an encoding in ISMRMRD's header.
+typedef enum {
+    // Lines of a Cartesian grid.
+    RECON_TRAJECTORY_CARTESIAN = 0,
+    // Echo-planar.
+    RECON_TRAJECTORY_EPI = 1,
+    // Spokes through the centre.
+    RECON_TRAJECTORY_RADIAL = 2,
+    // Spokes at golden angles.
+    RECON_TRAJECTORY_GOLDEN_ANGLE = 3,
+    // Spirals.
+    RECON_TRAJECTORY_SPIRAL = 4,
+    // Anything else.
+    RECON_TRAJECTORY_OTHER = 5,
+} recon_trajectory_kind;
+
 // A plan: everything that depends on the trajectory. Created by recon_plan_create. Any number of threads may use a
 // plan at once.
 typedef struct recon_plan recon_plan;
+
+// The acquisitions of a measurement. Created by recon_scan_create. Several threads may use a scan, one after the
+// other.
+typedef struct recon_scan recon_scan;
+
+// The data of one image, or of its calibration. Created by recon_scan_next and recon_scan_image_calibration. Several
+// threads may read it at once.
+typedef struct recon_scan_image recon_scan_image;
 
 // Log callback: receives one line of the log without a line end. It may be called from any thread, from several at
 // once, and while a call of this library is running. It must return normally (no exception, no longjmp). Messages that
@@ -825,6 +867,112 @@ typedef struct {
     uint64_t device_fbp;
 } recon_memory;
 
+// Options of recon_scan_create. Initialise them with recon_scan_options_init.
+typedef struct {
+    // Set by recon_scan_options_init.
+    uint32_t struct_size;
+    // A recon_scan_counter: images are complete when this counter changes. Default: RECON_SCAN_COUNTER_NONE, which
+    // means the end of the measurement.
+    uint32_t complete;
+    // Not 0 (default 0): k-space has the other sign than the model, exp(+i 2 pi k.r), as some converters write it. The
+    // samples are conjugated.
+    uint32_t conjugate;
+    // Not 0 (default 1): noise acquisitions whiten the coils of image and calibration. Images are then in units of the
+    // noise's standard deviation.
+    uint32_t whiten;
+} recon_scan_options;
+
+// Properties of the data of one image. Initialise them with recon_scan_properties_init. The arrays belong to the
+// recon_scan_image, and exist until it is destroyed.
+typedef struct {
+    // Set by recon_scan_properties_init.
+    uint32_t struct_size;
+    // Dimensions of the image: 2 if the encoded matrix has one voxel along z, otherwise 3.
+    uint32_t ndim;
+    // Voxels of the encoded matrix along x, y, z. Coordinates are in cycles per voxel of this matrix.
+    uint64_t encoded_matrix[3];
+    // Voxels of the reconstructed matrix along x, y, z: recon_resize converts images to it.
+    uint64_t recon_matrix[3];
+    // Field of view of the encoded matrix along x, y, z in mm.
+    double encoded_fov_mm[3];
+    // Field of view of the reconstructed matrix along x, y, z in mm.
+    double recon_fov_mm[3];
+    // Number of samples of one coil, without discarded samples.
+    uint64_t samples;
+    // Number of acquisitions.
+    uint64_t shots;
+    // Number of receive coils.
+    uint64_t coils;
+    // Coordinates along x, y, z in cycles per voxel: float [samples] each; NULL along z in 2D.
+    const float *coordinates[3];
+    // Density weights: float [samples]; NULL if the acquisitions have none.
+    const float *weights;
+    // Time of each sample in seconds since the first sample of its acquisition, which may be discarded: float
+    // [samples]. All 0 if the acquisitions have no sample time.
+    const float *times;
+    // The data: complex float [samples, coils].
+    const void *kspace;
+    // Number of samples of each acquisition: [shots].
+    const uint64_t *samples_per_shot;
+    // Number of discarded samples at the beginning of each acquisition: [shots].
+    const uint64_t *skipped_per_shot;
+    // Time between samples in seconds; 0 if it is unknown.
+    double dwell;
+    // Position in mm of voxel floor(n/2) on every axis, in the patient's coordinates (x to the left, y to the back, z
+    // to the head).
+    double position[3];
+    // Direction of increasing x index in the patient.
+    double read_dir[3];
+    // Direction of increasing y index in the patient.
+    double phase_dir[3];
+    // Direction of increasing z index in the patient.
+    double slice_dir[3];
+    // Position of the patient's table in mm.
+    double table_position[3];
+    // Number of the encoding in the header.
+    uint32_t encoding;
+    // The slice.
+    uint32_t slice;
+    // The repetition.
+    uint32_t repetition;
+    // The contrast, or echo.
+    uint32_t contrast;
+    // The phase of the heart or of breathing.
+    uint32_t phase;
+    // The set, for example a velocity encoding.
+    uint32_t set;
+    // The first average. All averages are in the same data.
+    uint32_t average;
+    // A recon_trajectory_kind.
+    uint32_t trajectory;
+    // 1 if noise has whitened the coils, otherwise 0.
+    uint32_t is_whitened;
+    // Number that identifies the measurement.
+    uint32_t measurement_uid;
+    // Time of the first acquisition, in the scanner's units.
+    uint32_t acquisition_time_stamp;
+    // Times of the first acquisition since the physiological triggers, in the scanner's units.
+    uint32_t physiology_time_stamp[3];
+} recon_scan_properties;
+
+// Numbers of acquisitions by their use. Initialise them with recon_scan_counts_init.
+typedef struct {
+    // Set by recon_scan_counts_init.
+    uint32_t struct_size;
+    // Zero.
+    uint32_t reserved;
+    // Acquisitions of images only.
+    uint64_t image;
+    // Acquisitions of calibration only.
+    uint64_t calibration;
+    // Acquisitions of image and calibration.
+    uint64_t image_and_calibration;
+    // Acquisitions of noise.
+    uint64_t noise;
+    // Acquisitions that are not used, such as navigators.
+    uint64_t unused;
+} recon_scan_counts;
+
 // Error e = scale x - t of an image x compared with the truth t. Initialise it with recon_quality_init.
 typedef struct {
     // Set by recon_quality_init.
@@ -938,6 +1086,16 @@ recon_status recon_plan_properties_init(recon_plan_properties *properties, uint3
 
 // Sets all numbers of bytes to 0. `struct_size` is sizeof(recon_memory).
 recon_status recon_memory_init(recon_memory *memory, uint32_t struct_size);
+
+// Sets the defaults of recon_scan_create: images are complete at the end, and noise whitens the coils.
+// `struct_size` is sizeof(recon_scan_options).
+recon_status recon_scan_options_init(recon_scan_options *options, uint32_t struct_size);
+
+// Sets empty properties. `struct_size` is sizeof(recon_scan_properties).
+recon_status recon_scan_properties_init(recon_scan_properties *properties, uint32_t struct_size);
+
+// Sets all numbers to 0. `struct_size` is sizeof(recon_scan_counts).
+recon_status recon_scan_counts_init(recon_scan_counts *counts, uint32_t struct_size);
 
 // Sets empty properties. `struct_size` is sizeof(recon_device_properties).
 recon_status recon_device_properties_init(recon_device_properties *properties, uint32_t struct_size);
@@ -1561,6 +1719,101 @@ recon_status recon_acquisition_use(uint64_t ismrmrd_flags, uint32_t *use);
 // "noise", or the kind of data that is not used ("navigation", "phase correction", ...). The text is never NULL and
 // must not be freed.
 const char *recon_acquisition_use_name(uint64_t ismrmrd_flags);
+
+// Begins a scan: the acquisitions of one measurement in ISMRMRD's format.
+//
+// Pass the acquisitions to recon_scan_add in the order in which they were measured, and take the data of each complete
+// image from recon_scan_next. recon_scan_end ends the measurement.
+//
+// The library decides what each acquisition is for (recon_acquisition_use), and sorts acquisitions into images: those
+// of one encoding, slice, contrast, phase, repetition and set. Averages and segments are samples of one image. Noise
+// whitens the coils, discarded samples are left out, and reversed readouts are reversed. If the header says that
+// calibration is embedded, calibration lines are also part of the image.
+//
+// - xml: the XML header, in UTF-8.
+// - xml_bytes: its length, at most 1 MiB.
+// - options: may be NULL for the defaults.
+// - scan: written. The caller owns it and must pass it to recon_scan_destroy.
+//
+// Errors:
+// - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_BAD_FILE for a header that is malformed, or lacks a matrix, a field of view or a trajectory.
+recon_status recon_scan_create(const char *xml,
+                               uint64_t xml_bytes,
+                               const recon_scan_options *options,
+                               recon_scan **scan);
+
+// Destroys a scan. The images that it gave remain. NULL is ignored.
+void recon_scan_destroy(recon_scan *scan);
+
+// Adds an acquisition to a scan.
+//
+// - header: the header of an acquisition as in ISMRMRD's files and messages: 340 bytes without padding, little-endian.
+// - trajectory: float [trajectory_dimensions, number_of_samples]; NULL if the header's trajectory_dimensions is 0.
+// - data: complex float [number_of_samples, active_channels].
+//
+// Acquisitions that are not used, such as navigators, are counted. After an error the acquisition is left out, and the
+// next ones can be added.
+//
+// Errors: the message begins with the number of the acquisition, from 0.
+// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_NOT_FINITE, with coil and sample.
+// - RECON_BAD_FILE for a negative sample time, and for an image that is already complete.
+recon_status recon_scan_add(recon_scan *scan, const void *header, const float *trajectory, const void *data);
+
+// Ends the measurement: all images are complete.
+//
+// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_scan_end(recon_scan *scan);
+
+// Returns the data of the next complete image, in the order of encoding, slice, repetition, contrast, phase and set.
+//
+// - image: written: NULL if no image is complete. The caller owns it and must pass it to recon_scan_image_destroy.
+//
+// recon_last_warning returns RECON_WARNING_ACQUISITIONS if the acquisitions can be interpreted in several ways, or if
+// some are missing.
+//
+// Errors: the image is left out, and the next call gives the next one.
+// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_BAD_FILE if counts or counters contradict each other, RECON_COORDINATE_OUT_OF_RANGE, RECON_NOT_FINITE.
+// - RECON_UNSUPPORTED if the acquisitions have no trajectory, and the header does not give it.
+// - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE if the noise cannot whiten the data.
+recon_status recon_scan_next(recon_scan *scan, recon_scan_image **image);
+
+// Returns the calibration data of an image, from which recon_coil_maps estimates coil maps: those of its slice that
+// share most other counters. Their coordinates are for the image's encoded matrix, and they are whitened like the
+// image.
+//
+// - calibration: written: NULL if the slice has no calibration data. The caller owns it and must pass it to
+//   recon_scan_image_destroy.
+//
+// Errors:
+// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_SIZE_MISMATCH for a different number of coils or dimensions.
+// - RECON_UNSUPPORTED for a different position or orientation.
+// - RECON_INVALID_ARGUMENT if a field of view is unknown, or no samples are within the image's k-space.
+recon_status recon_scan_image_calibration(const recon_scan_image *image, recon_scan_image **calibration);
+
+// Writes the properties of an image's data, with the addresses of its arrays.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+recon_status recon_scan_image_properties(const recon_scan_image *image, recon_scan_properties *properties);
+
+// Sets precision, ndim, dims, samples, coordinates, weights and coils of a geometry to those of an image's data.
+// Everything else stays unchanged. The geometry refers to the arrays of the image: create the plan before the image is
+// destroyed.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+recon_status recon_scan_image_geometry(const recon_scan_image *image, recon_geometry *geometry);
+
+// Destroys the data of an image. NULL is ignored.
+void recon_scan_image_destroy(recon_scan_image *image);
+
+// Writes the numbers of acquisitions so far by their use. Lines of embedded calibration are counted for both purposes
+// when their image is complete.
+//
+// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+recon_status recon_scan_acquisitions(recon_scan *scan, recon_scan_counts *counts);
 
 // Computes the covariance of the coils' noise from samples without signal: the mean of n_a conj(n_b), for the sampling
 // of the scan.

@@ -53,6 +53,7 @@ pub mod nufft;
 pub mod plan;
 pub mod propeller;
 mod reconstruction;
+pub mod scan;
 pub mod simulated_scan;
 mod simulation;
 

@@ -10,8 +10,9 @@ use common::documents::{blocks_in, documents};
 use common::{root, run};
 
 /// Files of src/ffi with types and functions, in the order of their declarations in the header.
-const FILES: [&str; 16] = [
+const FILES: [&str; 18] = [
     "structs.rs",
+    "scan_structs.rs",
     "library.rs",
     // The functions of initialisers.rs come here.
     "plan_handle.rs",
@@ -25,6 +26,7 @@ const FILES: [&str; 16] = [
     "trajectories.rs",
     "phantoms.rs",
     "acquisition.rs",
+    "scans.rs",
     "coil_matrices.rs",
     "field_map.rs",
     "propeller.rs",

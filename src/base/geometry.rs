@@ -21,6 +21,16 @@ pub fn in_range(k: f64) -> bool {
     k.abs() <= 0.5 + EDGE_ROUNDING
 }
 
+/// Returns the equivalent coordinate in [-0.5, 0.5); `None` if `k` is further outside than by rounding. 0.5 is
+/// equivalent to -0.5 because voxels are at integer positions.
+pub fn wrap_coordinate(k: f32) -> Option<f32> {
+    match k {
+        k if (-0.5..0.5).contains(&k) => Some(k),
+        k if in_range(k as f64) => Some(-0.5),
+        _ => None,
+    }
+}
+
 /// The shape of a voxel, whose Fourier transform phi(k) multiplies the samples of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum VoxelBasis {

@@ -27,6 +27,8 @@ pub enum WarningKind {
     Threads,
     /// Gaps between samples narrow the central region of k-space used for coil maps.
     Calibration,
+    /// The acquisitions of a scan can be interpreted in several ways, or some are missing.
+    Acquisitions,
 }
 
 /// A warning: its kind, and a message for the user.

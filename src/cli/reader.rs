@@ -6,14 +6,15 @@
 //! have to support all layouts of groups, chunks, heaps and filters that HDF5 has had. The cost: a scan is in memory
 //! twice for a moment, and is copied once through the pipe.
 
-use crate::io::ismrmrd::{
-    self, CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, Noise, ParallelImaging,
-    TrajectoryKind,
-};
+use crate::io::ismrmrd;
 use crate::io::{self, Dataset, Format, Image, Placement, Scan, ScanIndex};
 use clap::ValueEnum;
 use num_complex::Complex;
 use recon::acquisition::AcquisitionUse;
+use recon::scan::{
+    CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, Noise, ParallelImaging,
+    TrajectoryDescription, TrajectoryKind, UserParameter,
+};
 use recon::{bail, CoilMatrix, Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResult, Write};
@@ -502,6 +503,15 @@ impl<A: PipeCodec, B: PipeCodec> PipeCodec for (A, B) {
     }
 }
 
+impl PipeCodec for bool {
+    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
+        u8::from(*self).encode(out)
+    }
+    fn decode(from: &mut impl Read) -> IoResult<Self> {
+        Ok(u8::decode(from)? != 0)
+    }
+}
+
 impl PipeCodec for Error {
     fn encode(&self, out: &mut impl Write) -> IoResult<()> {
         ErrorKind::ALL.iter().position(|k| *k == self.kind()).expect("it is one of all").encode(out)?;
@@ -575,8 +585,13 @@ macro_rules! structures {
 structures! {
     Dataset { header, scans, noise, calibration, uses }
     Noise { coils, dwell, data }
-    Header { encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms }
-    HeaderEncoding { encoded, recon, trajectory, steps, parallel }
+    Header {
+        encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms, repetition_times_ms, vendor, model,
+        patient_position, dependencies, user_parameters,
+    }
+    HeaderEncoding { encoded, recon, trajectory, steps, readout, averages, slices, parallel, description }
+    TrajectoryDescription { identifier, numbers }
+    UserParameter { name, value, is_integer }
     ParallelImaging { acceleration, calibration }
     EncodingSpace { matrix, fov_mm }
     EncodingLimits { minimum, maximum, center }

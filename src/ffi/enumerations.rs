@@ -10,6 +10,7 @@ use crate::base::options::{Filter, LambdaUnit, Method, Normal, Simd, Window};
 use crate::propeller::BladePhase;
 use crate::reconstruction::cg::Stop;
 use crate::reconstruction::coils::Combine;
+use crate::scan::{CompletionCounter, TrajectoryKind};
 use crate::simulation::metrics::Scale;
 use crate::simulation::trajectory::SpokeOrder;
 use log::LevelFilter;
@@ -404,6 +405,44 @@ c_enum! {
         /// Gaps between samples reduce the centre of k-space from which coil maps are estimated, or bring aliases into
         /// the field of view.
         RECON_WARNING_CALIBRATION = 9 is Calibration, "calibration";
+        /// The acquisitions of a scan can be interpreted in several ways, or some are missing.
+        RECON_WARNING_ACQUISITIONS = 10 is Acquisitions, "acquisitions";
+    }
+}
+
+c_enum! {
+    /// The counter whose change completes the images of a scan.
+    pub enum recon_scan_counter "complete" for CompletionCounter {
+        /// No counter: images are complete at the end of the measurement.
+        RECON_SCAN_COUNTER_NONE = 0 is None, "none";
+        /// The slice.
+        RECON_SCAN_COUNTER_SLICE = 1 is Slice, "slice";
+        /// The contrast.
+        RECON_SCAN_COUNTER_CONTRAST = 2 is Contrast, "contrast";
+        /// The phase.
+        RECON_SCAN_COUNTER_PHASE = 3 is Phase, "phase";
+        /// The repetition.
+        RECON_SCAN_COUNTER_REPETITION = 4 is Repetition, "repetition";
+        /// The set.
+        RECON_SCAN_COUNTER_SET = 5 is Set, "set";
+    }
+}
+
+c_enum! {
+    /// How k-space is traversed: the trajectory of an encoding in ISMRMRD's header.
+    pub enum recon_trajectory_kind "trajectory" for TrajectoryKind {
+        /// Lines of a Cartesian grid.
+        RECON_TRAJECTORY_CARTESIAN = 0 is Cartesian, "cartesian";
+        /// Echo-planar.
+        RECON_TRAJECTORY_EPI = 1 is Epi, "epi";
+        /// Spokes through the centre.
+        RECON_TRAJECTORY_RADIAL = 2 is Radial, "radial";
+        /// Spokes at golden angles.
+        RECON_TRAJECTORY_GOLDEN_ANGLE = 3 is GoldenAngle, "goldenangle";
+        /// Spirals.
+        RECON_TRAJECTORY_SPIRAL = 4 is Spiral, "spiral";
+        /// Anything else.
+        RECON_TRAJECTORY_OTHER = 5 is Other, "other";
     }
 }
 
@@ -438,7 +477,7 @@ c_enum! {
 }
 
 /// Tables of all enumerations.
-static ALL: [&EnumTable; 21] = [
+static ALL: [&EnumTable; 23] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
@@ -458,6 +497,8 @@ static ALL: [&EnumTable; 21] = [
     &<Scale as Enumeration>::TABLE,
     &<WarningNumber as Enumeration>::TABLE,
     &<BladePhase as Enumeration>::TABLE,
+    &<CompletionCounter as Enumeration>::TABLE,
+    &<TrajectoryKind as Enumeration>::TABLE,
     &<AcquisitionPurpose as Enumeration>::TABLE,
     &<LevelFilter as Enumeration>::TABLE,
 ];

@@ -1,5 +1,6 @@
 //! The `_init` functions of the structures.
 
+use super::scan_structs::*;
 use super::status::{call, recon_status, with_source};
 use super::structs::*;
 use super::versioned::init;
@@ -50,6 +51,13 @@ initialisers! {
     fn recon_plan_properties_init(properties: recon_plan_properties);
     /// Sets all numbers of bytes to 0. `struct_size` is sizeof(recon_memory).
     fn recon_memory_init(memory: recon_memory);
+    /// Sets the defaults of recon_scan_create: images are complete at the end, and noise whitens the coils.
+    /// `struct_size` is sizeof(recon_scan_options).
+    fn recon_scan_options_init(options: recon_scan_options);
+    /// Sets empty properties. `struct_size` is sizeof(recon_scan_properties).
+    fn recon_scan_properties_init(properties: recon_scan_properties);
+    /// Sets all numbers to 0. `struct_size` is sizeof(recon_scan_counts).
+    fn recon_scan_counts_init(counts: recon_scan_counts);
     /// Sets empty properties. `struct_size` is sizeof(recon_device_properties).
     fn recon_device_properties_init(properties: recon_device_properties);
     /// Sets all measures to 0. `struct_size` is sizeof(recon_quality).

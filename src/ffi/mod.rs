@@ -24,6 +24,8 @@ mod plan_changes;
 mod plan_handle;
 mod propeller;
 mod reconstruction;
+mod scan_structs;
+mod scans;
 mod status;
 mod structs;
 mod trajectories;
@@ -37,8 +39,8 @@ pub use conjugate_gradients::*;
 pub use enumerations::{
     recon_acquisition_purpose, recon_basis, recon_blade_phase, recon_coil_model, recon_combine_method,
     recon_density_method, recon_device, recon_filter, recon_lambda_unit, recon_log_level, recon_method,
-    recon_normal_operator, recon_part, recon_precision, recon_prior, recon_scale, recon_simd, recon_spoke_order,
-    recon_stop, recon_warning, recon_window,
+    recon_normal_operator, recon_part, recon_precision, recon_prior, recon_scale, recon_scan_counter, recon_simd,
+    recon_spoke_order, recon_stop, recon_trajectory_kind, recon_warning, recon_window,
 };
 pub use field_map::*;
 pub use images::*;
@@ -50,6 +52,8 @@ pub use plan_changes::*;
 pub use plan_handle::recon_plan;
 pub use propeller::*;
 pub use reconstruction::*;
+pub use scan_structs::*;
+pub use scans::*;
 pub use status::recon_status;
 pub use structs::*;
 pub use trajectories::*;

@@ -1,12 +1,12 @@
 //! Calibration lines for parallel imaging: their position in the file does not change the quality of the image, and
 //! without them the error has a remedy.
 
-use crate::io::ismrmrd::{
-    CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, ParallelImaging, TrajectoryKind,
-};
 use crate::{inverse_fft, only_image, raw_file, space, with_lock, TempDir};
 use num_complex::Complex;
 use recon::phantom::{CoilModel, Phantom};
+use recon::scan::{
+    CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, ParallelImaging, TrajectoryKind,
+};
 
 const DIMS: [usize; 2] = [64, 56];
 const COILS: usize = 8;
@@ -74,6 +74,7 @@ fn header(factor: usize, calibration: Option<CalibrationMode>) -> String {
             trajectory: TrajectoryKind::Cartesian,
             steps: [Some(limits), None],
             parallel: Some(ParallelImaging { acceleration: [factor as u16, 1], calibration }),
+            ..Default::default()
         }
     };
     Header { encodings: vec![encoding(DIMS), encoding(SMALL)], ..Header::default() }.to_xml()

@@ -1,10 +1,10 @@
 //! The command `fieldmap`.
 
-use crate::io::ismrmrd::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::tests::write_cfl;
 use crate::io::{Dataset, Image, Placement, Scan, ScanIndex};
 use crate::{read_images, with_lock, write_dataset, TempDir};
 use num_complex::Complex;
+use recon::scan::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::Trajectory;
 use std::f64::consts::TAU;
 use std::fs;

@@ -1,12 +1,12 @@
 //! Files that could be read in more than one way cause an error or a warning.
 
 use crate::common::Random;
-use crate::io::ismrmrd::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::tests::write_cfl;
 use crate::io::{read_cfl, Dataset, ScanIndex};
 use crate::raw_file::RawAcquisition;
 use crate::{distance, noise, only_image, raw_file, read_images, scan, space, with_lock, write_dataset, TempDir};
 use num_complex::Complex;
+use recon::scan::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::trajectory::SpokeOrder;
 use recon::Trajectory;
 use std::fs;
@@ -195,7 +195,7 @@ fn maps_in_the_wrong_order_are_errors() {
 /// Returns the XML header of one encoding.
 fn xml(matrix: [usize; 3], trajectory: TrajectoryKind, steps: [Option<EncodingLimits>; 2]) -> String {
     let whole = EncodingSpace { matrix, fov_mm: matrix.map(|n| n as f32) };
-    let encoding = HeaderEncoding { encoded: whole, recon: whole, trajectory, steps, parallel: None };
+    let encoding = HeaderEncoding { encoded: whole, recon: whole, trajectory, steps, ..Default::default() };
     Header { encodings: vec![encoding], ..Header::default() }.to_xml()
 }
 

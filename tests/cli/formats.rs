@@ -1,11 +1,11 @@
 //! Formats of files, and scans of several images.
 
-use crate::io::ismrmrd::{EncodingLimits, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::tests::write_cfl;
 use crate::io::{read_cfl, ScanIndex};
 use crate::{
     distance, inverse_fft, noise, only_image, raw_file, read_images, scan, space, with_lock, write_dataset, TempDir,
 };
+use recon::scan::{EncodingLimits, Header, HeaderEncoding, TrajectoryKind};
 use recon::Trajectory;
 use std::fs;
 
@@ -107,7 +107,7 @@ fn cartesian_data_without_trajectory() {
         recon: matrix,
         trajectory: TrajectoryKind::Cartesian,
         steps: [Some(limits), None],
-        parallel: None,
+        ..Default::default()
     };
     let xml = Header { encodings: vec![encoding], ..Header::default() }.to_xml();
     let line = |y: usize| raw_file::RawAcquisition {

@@ -1,8 +1,8 @@
 //! Helpers for the tests of the program: running it in a temporary folder, reference transforms, and scans.
 
-use crate::io::ismrmrd::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{Dataset, Image, Placement, Scan, ScanIndex};
 use num_complex::Complex;
+use recon::scan::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::Trajectory;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,9 +1,9 @@
 //! Off-resonance and decay: simulated, and corrected by maps.
 
-use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::Image;
 use crate::{distance, raw_file, read_images, with_lock, write_dataset, TempDir};
 use num_complex::Complex;
+use recon::scan::TrajectoryKind;
 use std::f64::consts::TAU;
 use std::fs;
 

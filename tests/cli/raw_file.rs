@@ -1,7 +1,7 @@
 //! A writer of raw data in the layout of ISMRMRD, without checks. It can write what the program's writer cannot: any
 //! counters, and acquisitions without a trajectory.
 
-use crate::io::ismrmrd::tests::{write_raw, Acquisition, AcquisitionHeader, EncodingCounters};
+use crate::io::ismrmrd::tests::{write_raw, Acquisition, StoredCounters, StoredHeader};
 use hdf5::types::VarLenArray;
 
 /// An acquisition.
@@ -34,7 +34,7 @@ pub fn write(path: &std::path::Path, xml: &str, acquisitions: &[RawAcquisition])
         let coils = a.coils.max(1);
         let samples = (a.data.len() / 2) as u16 / coils;
         Acquisition {
-            head: AcquisitionHeader {
+            head: StoredHeader {
                 version: 1,
                 flags: a.flags,
                 encoding_space_ref: a.encoding,
@@ -45,7 +45,7 @@ pub fn write(path: &std::path::Path, xml: &str, acquisitions: &[RawAcquisition])
                 trajectory_dimensions: a.dimensions,
                 discard_pre: a.discard_pre,
                 sample_time_us: a.sample_time,
-                idx: EncodingCounters {
+                idx: StoredCounters {
                     kspace_encode_step_1: a.steps[0],
                     kspace_encode_step_2: a.steps[1],
                     slice: a.slice,

@@ -22,7 +22,7 @@ const LAYERS: [&[&str]; 8] = [
     &["reconstruction"],
     &["engine"],
     &["plan"],
-    &["propeller", "simulated_scan"],
+    &["propeller", "scan", "simulated_scan"],
     &["ffi", "cli"],
 ];
 

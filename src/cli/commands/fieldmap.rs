@@ -1,7 +1,6 @@
 //! `recon fieldmap`.
 
 use crate::commands::grid::Gridding;
-use crate::io::ismrmrd::Header;
 use crate::io::{read_cfl, Dataset, FileUse, Format, Image, ScanIndex};
 use crate::options::{
     defaults, in_precision, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs, WhiteningChoice,
@@ -14,6 +13,7 @@ use crate::run::session::Session;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::error::try_vec;
+use recon::scan::Header;
 use recon::{estimate_field_map, Complex, Echoes, FieldMapOptions, FieldMapReport, Real, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! `recon grid`.
 
-use crate::io::{FileUse, Scan};
+use crate::io::{FileUse, Image, Scan};
 use crate::options::{defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
 use crate::run::gaps::warn_of_gaps;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
@@ -122,7 +122,7 @@ fn gridded_kspace<T: Real>(plan: &Plan<T>, scan: &Scan, kspace: &[Complex<T>]) -
     let mut gridded = zeros(if grid.is_empty() { 0 } else { cells * scan.coils })?;
     plan.grid_kspace(kspace, &mut gridded)?;
     let dims = [0, 1, 2].map(|a| grid.get(a).copied().unwrap_or(1));
-    let mut image = scan.image(dims, scan.coils, to_single(&gridded))?;
+    let mut image = Image::of_scan(scan, dims, scan.coils, to_single(&gridded))?;
     image.fov_mm = [0.0; 3];
     Ok(image.into())
 }

@@ -1,6 +1,5 @@
 //! `recon propeller`.
 
-use crate::io::ismrmrd::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{write_dataset, Dataset, FileUse, Scan};
 use crate::options::{defaults, BladePhaseKind, Combination, InputArgs, OutputArgs, PlanArgs};
 use crate::run::input::scan_name;
@@ -11,6 +10,7 @@ use crate::run::resize::zeros;
 use crate::run::session::Session;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
+use recon::scan::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::{BladeMotion, Corrected, PropellerOptions, Real, Result};
 use std::path::PathBuf;
 
@@ -200,16 +200,13 @@ fn header(scans: &[Scan]) -> Header {
             encoded: EncodingSpace { matrix: scan.encoded_matrix, fov_mm: scan.encoded_fov_mm },
             recon: EncodingSpace { matrix: scan.recon_matrix, fov_mm: scan.recon_fov_mm },
             trajectory: TrajectoryKind::Other,
-            steps: [None, None],
-            parallel: None,
+            ..Default::default()
         }
     };
     Header {
         encodings: (0..=last).map(encoding).collect(),
         receiver_channels: Some(scans[0].coils.min(u16::MAX as usize) as u16),
-        noise_bandwidth: None,
-        h1_resonance_hz: None,
-        echo_times_ms: Vec::new(),
+        ..Default::default()
     }
 }
 

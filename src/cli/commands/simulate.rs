@@ -4,7 +4,6 @@ mod trajectories;
 
 use self::trajectories::{lines_per_blade, scan_matrix, trajectory, TrajectoryChoice};
 use crate::io::cfl::pair;
-use crate::io::ismrmrd::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex};
 use crate::options::{checked_sizes, MatrixChoice, TimeArgs};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity};
@@ -13,6 +12,7 @@ use recon::atomic_file::{write_atomically, AtomicFiles};
 use recon::bail;
 use recon::error::{checked_product, try_vec};
 use recon::phantom::{noise_deviation, uniform, white_noise, CoilModel, Phantom};
+use recon::scan::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::simulated_scan::{phantom_kspace, subdivision};
 use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, RigidMotion, Trajectory};
 use std::path::{Path, PathBuf};
@@ -459,14 +459,13 @@ impl<'a> Simulation<'a> {
                 Some(EncodingLimits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
                 Some(EncodingLimits { minimum: 0, maximum: 0, center: 0 }),
             ],
-            parallel: None,
+            ..Default::default()
         };
         Header {
             encodings: vec![encoding],
             receiver_channels: Some(self.args.coils.min(u16::MAX as usize) as u16),
-            noise_bandwidth: None,
-            h1_resonance_hz: None,
             echo_times_ms: self.args.echo_times.iter().map(|t| 1e3 * t).collect(),
+            ..Default::default()
         }
     }
 

@@ -2,20 +2,9 @@
 
 use num_complex::Complex;
 use recon::error::{bail, Error, ErrorKind, Result};
-use recon::geometry::in_range;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
-
-/// Returns the equivalent coordinate in [-0.5, 0.5); `None` if `k` is further outside than by rounding. 0.5 is
-/// equivalent to -0.5 because voxels are at integer positions.
-pub fn wrap_coordinate(k: f32) -> Option<f32> {
-    match k {
-        k if (-0.5..0.5).contains(&k) => Some(k),
-        k if in_range(k as f64) => Some(-0.5),
-        _ => None,
-    }
-}
 
 /// Reads a file. A file of more than `limit` bytes is an error.
 pub fn read_up_to(path: &Path, limit: usize) -> Result<Vec<u8>> {

@@ -1,9 +1,10 @@
 //! `.cfl` files of BART: complex numbers in single precision, with the sizes in a `.hdr` file. No crate reads them.
 
-use super::bytes::{wrap_coordinate, write_complex, EndianBytes};
+use super::bytes::{write_complex, EndianBytes};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
+use recon::geometry::wrap_coordinate;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{BufReader, Read};

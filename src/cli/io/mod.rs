@@ -16,9 +16,10 @@ pub mod png;
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
 pub use formats::{FileUse, Format};
 pub use image::{Image, Placement, ScanIndex};
-pub use ismrmrd::{write_dataset, Dataset, Noise, Scan};
+pub use ismrmrd::write_dataset;
 pub use npy::read_npy;
 pub use png::{write_png, PngOptions};
+pub use recon::scan::{Dataset, Noise, Scan};
 
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;

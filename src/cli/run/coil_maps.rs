@@ -4,7 +4,6 @@ use crate::io::cfl::MAX_DIMS;
 use crate::io::{read_cfl, Format, Scan};
 use crate::options::DensityArgs;
 use crate::reader::read_image;
-use crate::run::calibration;
 use crate::run::input::scan_name;
 use crate::run::precision::{cast, is_magnitude};
 use crate::run::resize::{order_hint, zeros};
@@ -12,7 +11,8 @@ use crate::run::sampling::Sampling;
 use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::bail;
-use recon::{CoilMatrix, Complex, Options, Plan, Real, Result};
+use recon::scan::{calibration_of, to_matrix_of};
+use recon::{CoilMatrix, Complex, Error, Options, Plan, Real, Result};
 use std::path::Path;
 use std::time::Instant;
 
@@ -99,8 +99,9 @@ pub fn estimate<T: Real>(
     let Session { scans, calibration, off_resonance, basis, options, .. } = session;
     let first = &scans[group[0]];
     let estimate = || {
-        if let Some(lines) = calibration::find(calibration, first) {
-            let lines = calibration::to_matrix_of(lines, first)?;
+        if let Some(lines) = calibration_of(calibration, first) {
+            let lines = to_matrix_of(lines, first)
+                .map_err(|e| Error::new(e.kind(), format!("{e} (options --maps and --no-maps)")))?;
             off_resonance.check(&lines)?;
             let sampling = Sampling::with_maps(&lines, *basis, group[0], off_resonance)?;
             return estimate_from(&[&lines], &sampling, density, width, options);

@@ -3,9 +3,9 @@
 use crate::io::{read_cfl, Dataset, Format, Noise, Scan};
 use crate::options::{CompressionTarget, InputArgs, WhiteningChoice};
 use crate::reader::read_dataset;
-use crate::run::resize::zeros;
 use recon::bail;
-use recon::{CoilEnergy, CoilMatrix, Keep, NoiseCovariance, NoiseSampling, Result};
+use recon::scan::{transform_coils, whiten};
+use recon::{CoilEnergy, Error, Keep, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -16,7 +16,9 @@ pub fn prepare(args: &InputArgs, dataset: &mut Dataset) -> Result<()> {
         WhiteningChoice::None => {}
         WhiteningChoice::Auto if noise.is_empty() => {}
         WhiteningChoice::Auto => {
-            whiten(scans, noise, header.noise_bandwidth, &args.input)?;
+            whiten(scans, noise, header.noise_bandwidth)
+                .map_err(with_remedy)
+                .map_err(|e| e.within(args.input.display()))?;
             log::warn!(
                 "{}: noise acquisitions whiten the data: images are in units of the noise's standard deviation; \
                  --whiten none leaves the data unchanged",
@@ -25,10 +27,15 @@ pub fn prepare(args: &InputArgs, dataset: &mut Dataset) -> Result<()> {
         }
         WhiteningChoice::File(path) => {
             let (noise, bandwidth) = read_noise(path, &args.group, scans)?;
-            whiten(scans, &noise, bandwidth, path)?;
+            whiten(scans, &noise, bandwidth).map_err(with_remedy).map_err(|e| e.within(path.display()))?;
         }
     }
     args.compress.map_or(Ok(()), |target| compress(scans, target))
+}
+
+/// Adds the option that leaves out whitening to its error.
+fn with_remedy(error: Error) -> Error {
+    Error::new(error.kind(), format!("{error} (option --whiten none)"))
 }
 
 /// Reads the noise of a separate file, and the noise bandwidth of the receiver; `None` if the file has no bandwidth.
@@ -55,59 +62,6 @@ fn read_noise(path: &Path, group: &str, scans: &[Scan]) -> Result<(Vec<Noise>, O
     Ok((vec![Noise { coils: sizes[3], dwell, data: array.data }], None))
 }
 
-/// Whitens each scan with the noise of the same number of coils.
-fn whiten(scans: &mut [Scan], noise: &[Noise], bandwidth: Option<f64>, path: &Path) -> Result<()> {
-    let mut matrices: Vec<(usize, f32, CoilMatrix)> = Vec::new();
-    for scan in scans {
-        let (coils, dwell) = (scan.coils, scan.dwell());
-        let position = match matrices.iter().position(|m| (m.0, m.1) == (coils, dwell)) {
-            Some(position) => position,
-            None => {
-                let matrix = whitening(noise, coils, dwell, bandwidth).map_err(|e| e.within(path.display()))?;
-                matrices.push((coils, dwell, matrix));
-                matrices.len() - 1
-            }
-        };
-        apply(&matrices[position].2, scan)?;
-        scan.noise_level = Some(1.0);
-    }
-    Ok(())
-}
-
-/// Returns the whitening matrix for scans with this number of coils and time between samples.
-fn whitening(noise: &[Noise], coils: usize, dwell: f32, bandwidth: Option<f64>) -> Result<CoilMatrix> {
-    let candidates: Vec<&Noise> = noise.iter().filter(|n| n.coils == coils).collect();
-    let noise = match candidates[..] {
-        [noise] => noise,
-        [] => {
-            let numbers: Vec<String> = noise.iter().map(|n| n.coils.to_string()).collect();
-            bail!(
-                SizeMismatch,
-                "noise of {} coils cannot whiten data of {coils}: measure noise with the same coils, or give \
-                 --whiten none",
-                numbers.join(" and ")
-            )
-        }
-        _ => bail!(
-            InvalidArgument,
-            "there is noise of {coils} coils with different sample times: keep one, or give --whiten none"
-        ),
-    };
-    let mut sampling = NoiseSampling { receiver_bandwidth: bandwidth.unwrap_or(1.0), ..NoiseSampling::SAME };
-    if noise.dwell > 0.0 && dwell > 0.0 {
-        (sampling.noise_dwell, sampling.dwell) = (noise.dwell as f64, dwell as f64);
-    } else if noise.dwell != dwell {
-        log::warn!("noise and data do not both have a sample time: they are assumed to have the same bandwidth");
-    }
-    let covariance = NoiseCovariance::of(&noise.data, coils, sampling)?;
-    log::info!(
-        "whitened by {} samples of noise of {coils} coils; variance scaled by {:.4}",
-        noise.data.len() / coils,
-        sampling.variance_ratio()?
-    );
-    covariance.whitening()
-}
-
 /// Compresses the coils of scans. Scans of one encoding and slice have the same virtual coils, so that their images can
 /// be compared and share coil maps.
 fn compress(scans: &mut [Scan], target: CompressionTarget) -> Result<()> {
@@ -127,21 +81,8 @@ fn compress(scans: &mut [Scan], target: CompressionTarget) -> Result<()> {
         let (virtual_coils, percent) = (compression.matrix.virtual_coils(), 100.0 * compression.kept());
         log::info!("slice {slice}: {virtual_coils} virtual coils of {coils} hold {percent:.2} % of the energy");
         for scan in scans {
-            apply(&compression.matrix, scan)?;
+            transform_coils(&compression.matrix, scan)?;
         }
     }
-    Ok(())
-}
-
-/// Replaces the coils of a scan by the virtual coils of a matrix.
-fn apply(matrix: &CoilMatrix, scan: &mut Scan) -> Result<()> {
-    let samples = scan.samples();
-    let mut data = zeros(samples * matrix.virtual_coils())?;
-    matrix.apply(samples, &scan.data, &mut data)?;
-    scan.coil_matrix = Some(match &scan.coil_matrix {
-        Some(previous) => previous.then(matrix)?,
-        None => matrix.clone(),
-    });
-    (scan.data, scan.coils) = (data, matrix.virtual_coils());
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! Maps of off-resonance and decay, and the times of samples.
 
-use crate::io::ismrmrd::TrajectoryKind;
 use crate::io::{Image, Scan};
 use crate::options::{OffResonanceArgs, TimeArgs};
 use crate::reader::read_images;
@@ -8,6 +7,7 @@ use crate::run::input::scan_name;
 use crate::run::resize::{order_hint, MatrixResize};
 use recon::bail;
 use recon::error::{try_reserve, try_vec};
+use recon::scan::TrajectoryKind;
 use recon::{Complex, Real, Result};
 use std::path::{Path, PathBuf};
 

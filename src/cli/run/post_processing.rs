@@ -31,7 +31,7 @@ pub fn finish<T: Real>(
         combine(&resized, &matrix[..scan.ndim], count, method, &mut combined)?;
         resized = combined;
     }
-    let mut image = scan.image(matrix, combination.channels(count), to_single(&resized))?;
+    let mut image = Image::of_scan(scan, matrix, combination.channels(count), to_single(&resized))?;
     image.fov_mm = resize.fov_mm;
     Ok(image)
 }

@@ -1,19 +1,14 @@
 //! Reads ISMRMRD raw data.
 
-use super::acquisitions::{read_bodies, read_headers, read_noise, AcquisitionEntry, AcquisitionList};
-use super::header::{CalibrationMode, Header, HeaderEncoding, TrajectoryKind};
-use super::scan::{Dataset, Scan};
-use super::scan_builder::ScanBuilder;
+use super::acquisitions::{read_bodies, read_headers};
 use super::storage::{check_stored, checked_type, hdf5_error, open, Acquisition};
-use crate::io::image::ScanIndex;
 use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
+use num_complex::Complex;
 use recon::acquisition::{AcquisitionPurpose, AcquisitionUse};
 use recon::error::{bail, ErrorKind, Result};
-use std::collections::{BTreeMap, BTreeSet};
+use recon::scan::{AcquisitionHeader, AssemblyOptions, Dataset, Header, ScanAssembler, MAX_XML};
+use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Maximum length of an XML header stored as a string of fixed length, in bytes.
-const MAX_XML: usize = 1 << 20;
 
 /// Reads the raw data of the group `group`. Default: `dataset`.
 ///
@@ -60,12 +55,28 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
     };
     let header = Header::from_xml(&read_xml(&node, group)?)?;
     let set = open_acquisitions(&node, group)?;
-    let mut acquisitions = read_headers(&set)?;
-    share_embedded_lines(&header, &mut acquisitions);
-    check_counts(&acquisitions, set.size(), path)?;
-    let (scans, calibration) = read_scans(&set, &header, &acquisitions.signal, path)?;
-    let noise = read_noise(&set, &acquisitions.noise)?;
-    Ok(Dataset { header, scans, noise, calibration, uses: acquisitions.counts.into_iter().collect() })
+    let headers = read_headers(&set)?;
+    check_counts(&headers, path)?;
+    let mut assembler = ScanAssembler::new(header, AssemblyOptions::default());
+    headers.iter().for_each(|header| assembler.announce(header));
+    read_bodies(&set, &headers, |number, body| {
+        let data = complex_pairs(&body.data, &headers[number])?;
+        assembler.add(number, &headers[number], &body.traj, data).map(drop)
+    })?;
+    let dataset = assembler.finish()?;
+    log_uses(&dataset, path);
+    Ok(dataset)
+}
+
+/// Returns real and imaginary parts as complex numbers. An odd number of them is an error.
+fn complex_pairs<'a>(numbers: &'a [f32], header: &AcquisitionHeader) -> Result<&'a [Complex<f32>]> {
+    if !numbers.len().is_multiple_of(2) {
+        let (samples, coils) = (header.number_of_samples as usize, header.active_channels as usize);
+        let (n, need) = (numbers.len(), 2 * samples * coils);
+        bail!(BadFile, "the data have {n} numbers, but {samples} complex samples of {coils} coils need {need}");
+    }
+    // SAFETY: a complex number has the layout of its two parts.
+    Ok(unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), numbers.len() / 2) })
 }
 
 /// Opens the acquisitions, and checks their layout and number.
@@ -85,19 +96,20 @@ fn open_acquisitions(node: &hdf5::Group, group: &str) -> Result<hdf5::Dataset> {
 }
 
 /// Checks that there is an image or noise, and that the file can contain the samples that its headers announce.
-fn check_counts(acquisitions: &AcquisitionList, total: usize, path: &Path) -> Result<()> {
-    let AcquisitionList { signal, noise, counts } = acquisitions;
-    let list = counts.iter().map(|(usage, n)| format!("{n} {}", usage.name())).collect::<Vec<_>>().join(", ");
-    if !signal.iter().any(|entry| entry.usage.has(AcquisitionPurpose::Image)) && noise.is_empty() {
-        bail!(BadFile, "none of the {total} acquisitions is image data: {list}");
+fn check_counts(headers: &[AcquisitionHeader], path: &Path) -> Result<()> {
+    let mut counts: BTreeMap<AcquisitionUse, usize> = BTreeMap::new();
+    for header in headers {
+        *counts.entry(AcquisitionUse::of_flags(header.flags)).or_default() += 1;
     }
-    if counts.keys().any(|usage| *usage != AcquisitionUse::Image) {
-        log::info!("{}: {total} acquisitions: {list}", path.display());
+    let is_used = |usage: &AcquisitionUse| usage.has(AcquisitionPurpose::Image) || usage.has(AcquisitionPurpose::Noise);
+    if !counts.keys().any(is_used) {
+        let list = use_list(counts.iter().map(|(usage, count)| (*usage, *count)));
+        bail!(BadFile, "none of the {} acquisitions is image data: {list}", headers.len());
     }
     // Samples are stored without compression, so that the length of the file bounds them.
     let length = std::fs::metadata(path).map(|m| m.len()).unwrap_or(u64::MAX);
-    let announced = signal.iter().chain(noise).fold(0u64, |sum, entry| {
-        let header = &entry.header;
+    let used = headers.iter().filter(|header| !AcquisitionUse::of_flags(header.flags).purposes().is_empty());
+    let announced = used.fold(0u64, |sum, header| {
         sum.saturating_add(header.number_of_samples as u64 * header.active_channels as u64 * 8)
     });
     if announced > length {
@@ -106,110 +118,16 @@ fn check_counts(acquisitions: &AcquisitionList, total: usize, path: &Path) -> Re
     Ok(())
 }
 
-/// Reads the scans of images and of calibration.
-fn read_scans(
-    set: &hdf5::Dataset,
-    header: &Header,
-    entries: &[AcquisitionEntry],
-    path: &Path,
-) -> Result<(Vec<Scan>, Vec<Scan>)> {
-    let (images, image_of) = group_by_image(entries, AcquisitionPurpose::Image);
-    let (lines, calibration_of) = group_by_image(entries, AcquisitionPurpose::Calibration);
-    let mut builders = images.iter().map(|m| ScanBuilder::new(header, m)).collect::<Result<Vec<_>>>()?;
-    // Unusable calibration is a warning only: a reconstruction without coil maps does not need it.
-    let calibration_builder = |members: &Vec<&AcquisitionEntry>| {
-        let warn = |e| log::warn!("{}: calibration acquisitions are not used: {e}", path.display());
-        ScanBuilder::new(header, members).map_err(warn).ok()
-    };
-    let mut calibration: Vec<Option<ScanBuilder>> = lines.iter().map(calibration_builder).collect();
-    read_bodies(set, entries, |i, entry, body| {
-        if let Some(builder) = image_of[i].and_then(|scan| builders.get_mut(scan)) {
-            builder.add(entry, &body.traj, &body.data)?;
-        }
-        if let Some(Some(builder)) = calibration_of[i].and_then(|scan| calibration.get_mut(scan)) {
-            builder.add(entry, &body.traj, &body.data)?;
-        }
-        Ok(())
-    })?;
-    let scans = builders.into_iter().zip(&images).map(|(builder, m)| builder.finish(m)).collect::<Result<_>>()?;
-    let calibration = calibration.into_iter().flatten().map(ScanBuilder::finish_calibration).collect::<Result<_>>()?;
-    Ok((scans, calibration))
+/// Counts the acquisitions by their use in a line of the log.
+fn log_uses(dataset: &Dataset, path: &Path) {
+    if dataset.uses.iter().any(|(usage, _)| *usage != AcquisitionUse::Image) {
+        let total: usize = dataset.uses.iter().map(|(_, count)| count).sum();
+        log::info!("{}: {total} acquisitions: {}", path.display(), use_list(dataset.uses.iter().copied()));
+    }
 }
 
-/// Groups the acquisitions of one purpose by the image that they belong to. Returns the members of each group, and the
-/// group of each acquisition; `None` for other purposes.
-fn group_by_image(
-    entries: &[AcquisitionEntry],
-    purpose: AcquisitionPurpose,
-) -> (Vec<Vec<&AcquisitionEntry>>, Vec<Option<usize>>) {
-    let mut numbers: BTreeMap<ScanIndex, usize> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| entry.usage.has(purpose)) {
-        numbers.entry(entry.index()).or_default();
-    }
-    for (position, number) in numbers.values_mut().enumerate() {
-        *number = position;
-    }
-    let mut members = vec![Vec::new(); numbers.len()];
-    let group_of = |entry: &AcquisitionEntry| numbers.get(&entry.index()).copied().filter(|_| entry.usage.has(purpose));
-    let groups: Vec<Option<usize>> = entries.iter().map(group_of).collect();
-    for (entry, group) in entries.iter().zip(&groups) {
-        if let Some(group) = group {
-            members[*group].push(entry);
-        }
-    }
-    (members, groups)
-}
-
-/// Uses lines for both image and calibration, if the encoding is Cartesian and its header says that calibration is
-/// embedded.
-///
-/// A calibration line then also belongs to the image, unless the image has an acquisition of the same encoding steps:
-/// a line that was measured for both purposes must not count twice. Image lines between the first and the last
-/// calibration line are also used for calibration, because some converters flag only the lines that parallel imaging
-/// would leave out.
-fn share_embedded_lines(header: &Header, acquisitions: &mut AcquisitionList) {
-    let AcquisitionList { signal, counts, .. } = acquisitions;
-    let is_embedded = |entry: &AcquisitionEntry| {
-        let encoding = header.encodings.get(entry.header.encoding_space_ref as usize);
-        let is_cartesian =
-            |e: &HeaderEncoding| entry.header.trajectory_dimensions == 0 || e.trajectory == TrajectoryKind::Cartesian;
-        encoding.filter(|e| is_cartesian(e)).and_then(|e| e.parallel).map(|p| p.calibration)
-            == Some(Some(CalibrationMode::Embedded))
-    };
-    let mut image_steps: BTreeMap<ScanIndex, BTreeSet<[u16; 2]>> = BTreeMap::new();
-    // The first and last calibration steps.
-    let mut ranges: BTreeMap<ScanIndex, [[u16; 2]; 2]> = BTreeMap::new();
-    for entry in signal.iter().filter(|entry| is_embedded(entry)) {
-        let steps = entry.steps();
-        if entry.usage.has(AcquisitionPurpose::Image) {
-            image_steps.entry(entry.index()).or_default().insert(steps);
-        }
-        if entry.usage.has(AcquisitionPurpose::Calibration) {
-            let [first, last] = ranges.entry(entry.index()).or_insert([steps; 2]);
-            for i in 0..2 {
-                (first[i], last[i]) = (first[i].min(steps[i]), last[i].max(steps[i]));
-            }
-        }
-    }
-    for entry in signal.iter_mut().filter(|entry| is_embedded(entry)) {
-        let (index, steps) = (entry.index(), entry.steps());
-        let is_shared = match entry.usage {
-            // Only the first calibration line of these steps, if the image does not have the line.
-            AcquisitionUse::Calibration => image_steps.get_mut(&index).is_some_and(|image| image.insert(steps)),
-            AcquisitionUse::Image => {
-                ranges.get(&index).is_some_and(|[first, last]| (0..2).all(|i| (first[i]..=last[i]).contains(&steps[i])))
-            }
-            _ => false,
-        };
-        if is_shared {
-            if let Some(count) = counts.get_mut(&entry.usage) {
-                *count -= 1;
-            }
-            entry.usage = AcquisitionUse::ImageAndCalibration;
-            *counts.entry(entry.usage).or_default() += 1;
-        }
-    }
-    counts.retain(|_, count| *count > 0);
+fn use_list(uses: impl Iterator<Item = (AcquisitionUse, usize)>) -> String {
+    uses.map(|(usage, count)| format!("{count} {}", usage.name())).collect::<Vec<_>>().join(", ")
 }
 
 fn read_xml(node: &hdf5::Group, group: &str) -> Result<String> {

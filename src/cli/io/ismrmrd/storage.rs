@@ -6,28 +6,12 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// Flags of an acquisition: bit numbers, counted from 1 as in ISMRMRD. `recon::acquisition` derives the use from them.
-pub mod flag {
-    pub const FIRST_IN_SLICE: u32 = 7;
-    pub const LAST_IN_SLICE: u32 = 8;
-    pub const FIRST_IN_REPETITION: u32 = 13;
-    pub const LAST_IN_REPETITION: u32 = 14;
-    pub const NOISE: u32 = 19;
-    pub const CALIBRATION: u32 = 20;
-    pub const REVERSE: u32 = 22;
-    pub const LAST_IN_MEASUREMENT: u32 = 25;
-
-    pub fn bit(flag: u32) -> u64 {
-        1 << (flag - 1)
-    }
-}
-
 // The structures of the files, mapped by field name. Other fields of a file are not read.
 
 /// The encoding counters of an acquisition.
 #[derive(hdf5::H5Type, Clone, Copy, Default)]
 #[repr(C)]
-pub struct EncodingCounters {
+pub struct StoredCounters {
     pub kspace_encode_step_1: u16,
     pub kspace_encode_step_2: u16,
     pub average: u16,
@@ -43,7 +27,7 @@ pub struct EncodingCounters {
 /// The header of an acquisition: 340 bytes in the file, without padding.
 #[derive(hdf5::H5Type, Clone, Copy, Default)]
 #[repr(C)]
-pub struct AcquisitionHeader {
+pub struct StoredHeader {
     pub version: u16,
     pub flags: u64,
     pub measurement_uid: u32,
@@ -65,16 +49,60 @@ pub struct AcquisitionHeader {
     pub phase_dir: [f32; 3],
     pub slice_dir: [f32; 3],
     pub patient_table_position: [f32; 3],
-    pub idx: EncodingCounters,
+    pub idx: StoredCounters,
     pub user_int: [i32; 8],
     pub user_float: [f32; 8],
+}
+
+impl StoredHeader {
+    /// Returns the header as the library has it.
+    pub fn to_library(self) -> recon::scan::AcquisitionHeader {
+        let idx = &self.idx;
+        recon::scan::AcquisitionHeader {
+            version: self.version,
+            flags: self.flags,
+            measurement_uid: self.measurement_uid,
+            scan_counter: self.scan_counter,
+            acquisition_time_stamp: self.acquisition_time_stamp,
+            physiology_time_stamp: self.physiology_time_stamp,
+            number_of_samples: self.number_of_samples,
+            available_channels: self.available_channels,
+            active_channels: self.active_channels,
+            channel_mask: self.channel_mask,
+            discard_pre: self.discard_pre,
+            discard_post: self.discard_post,
+            center_sample: self.center_sample,
+            encoding_space_ref: self.encoding_space_ref,
+            trajectory_dimensions: self.trajectory_dimensions,
+            sample_time_us: self.sample_time_us,
+            position: self.position,
+            read_dir: self.read_dir,
+            phase_dir: self.phase_dir,
+            slice_dir: self.slice_dir,
+            patient_table_position: self.patient_table_position,
+            idx: recon::scan::EncodingCounters {
+                kspace_encode_step_1: idx.kspace_encode_step_1,
+                kspace_encode_step_2: idx.kspace_encode_step_2,
+                average: idx.average,
+                slice: idx.slice,
+                contrast: idx.contrast,
+                phase: idx.phase,
+                repetition: idx.repetition,
+                set: idx.set,
+                segment: idx.segment,
+                user: idx.user,
+            },
+            user_int: self.user_int,
+            user_float: self.user_float,
+        }
+    }
 }
 
 /// An acquisition: `traj` is [dimensions, samples], `data` is [real and imaginary, samples, channels].
 #[derive(hdf5::H5Type)]
 #[repr(C)]
 pub struct Acquisition {
-    pub head: AcquisitionHeader,
+    pub head: StoredHeader,
     pub traj: VarLenArray<f32>,
     pub data: VarLenArray<f32>,
 }

@@ -1,11 +1,11 @@
 //! Writes ISMRMRD raw data.
 
-use super::scan::{Dataset, Noise, Scan};
-use super::storage::{create, flag, hdf5_error, Acquisition, AcquisitionHeader, EncodingCounters};
-use crate::io::bytes::wrap_coordinate;
+use super::storage::{create, hdf5_error, Acquisition, StoredCounters, StoredHeader};
 use hdf5::types::{VarLenArray, VarLenAscii};
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, ErrorKind, Result};
+use recon::geometry::wrap_coordinate;
+use recon::scan::{flag, Dataset, Noise, Scan};
 use std::path::Path;
 
 /// Number of acquisitions per chunk of the file, and in memory at a time.
@@ -86,7 +86,7 @@ fn noise_acquisitions(noise: &Noise) -> impl Iterator<Item = Acquisition> + Clon
         let range = start..samples.min(start + NOISE_SAMPLES);
         let coil = |c: usize| noise.data[c * samples..][range.clone()].iter().flat_map(|z| [z.re, z.im]);
         let data: Vec<f32> = (0..noise.coils).flat_map(coil).collect();
-        let head = AcquisitionHeader {
+        let head = StoredHeader {
             version: 1,
             flags: flag::bit(flag::NOISE),
             number_of_samples: range.len() as u16,
@@ -130,7 +130,7 @@ fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> 
             }
         }
         let (p, i) = (&scan.placement, &scan.index);
-        let head = AcquisitionHeader {
+        let head = StoredHeader {
             version: 1,
             flags,
             measurement_uid: p.measurement_uid,
@@ -149,7 +149,7 @@ fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> 
             phase_dir: p.phase_dir,
             slice_dir: p.slice_dir,
             patient_table_position: p.table_position,
-            idx: EncodingCounters {
+            idx: StoredCounters {
                 kspace_encode_step_1: shot as u16,
                 kspace_encode_step_2: (shot >> 16) as u16,
                 average: i.average,

@@ -11,7 +11,7 @@ fn acquisition_header_has_the_layout_of_ismrmrd() {
     let acquisition = packed(<Acquisition as hdf5::H5Type>::type_descriptor());
     let offsets: Vec<_> = acquisition.fields.iter().map(|f| f.offset).collect();
     assert_eq!((acquisition.size, offsets), (372, vec![0, 340, 356]));
-    let head = packed(<AcquisitionHeader as hdf5::H5Type>::type_descriptor());
+    let head = packed(<StoredHeader as hdf5::H5Type>::type_descriptor());
     let offset = |name: &str| head.fields.iter().find(|f| f.name == name).unwrap().offset;
     assert_eq!(
         ["number_of_samples", "channel_mask", "sample_time_us", "idx", "user_float"].map(offset),
@@ -77,7 +77,7 @@ fn unexpected_layouts_are_errors() {
     assert!(make(&|_| ()).contains("no dataset/data"));
     assert!(make(&|g| drop(g.new_dataset::<f32>().shape(3).create("data"))).contains("data has no fields"));
     assert!(make(&|g| drop(g.new_dataset::<Acquisition>().shape((2, 2)).create("data"))).contains("2 dimensions"));
-    assert!(make(&|g| drop(g.new_dataset::<EncodingCounters>().shape(2).create("data"))).contains("no field data.head"));
+    assert!(make(&|g| drop(g.new_dataset::<StoredCounters>().shape(2).create("data"))).contains("no field data.head"));
     // More acquisitions than the file can contain, none of which is stored.
     let huge = make(&|g| drop(g.new_dataset::<Acquisition>().shape(1 << 40..).chunk(64).create("data")));
     assert!(huge.contains("but 0 are stored"), "{huge}");
@@ -123,7 +123,7 @@ struct PaddedAcquisition {
     data: VarLenArray<f64>,
     extra: u64,
     traj: VarLenArray<f32>,
-    head: AcquisitionHeader,
+    head: StoredHeader,
 }
 
 #[test]

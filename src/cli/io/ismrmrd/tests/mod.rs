@@ -7,10 +7,9 @@ mod purposes;
 mod raw_data;
 mod samples;
 
-pub(crate) use super::storage::{Acquisition, AcquisitionHeader, EncodingCounters};
+pub(crate) use super::storage::{Acquisition, StoredCounters, StoredHeader};
 
-use super::header::*;
-use super::storage::{flag, require_fields};
+use super::storage::require_fields;
 use super::*;
 use crate::io::image::{Image, Placement, ScanIndex};
 use crate::io::tests::{ramp, test_data, write_dataset, write_series, TempDir};
@@ -19,6 +18,7 @@ use num_complex::Complex;
 use recon::acquisition::AcquisitionUse;
 use recon::atomic_file::write_atomically;
 use recon::error::{ErrorKind, Result};
+use recon::scan::*;
 use std::path::Path;
 
 /// Returns a header with one encoding.
@@ -29,15 +29,15 @@ fn header(matrix: [usize; 3], trajectory: TrajectoryKind) -> Header {
     Header {
         encodings: vec![encoding],
         receiver_channels: Some(2),
-        noise_bandwidth: None,
         h1_resonance_hz,
         echo_times_ms: vec![4.92, 7.38],
+        ..Default::default()
     }
 }
 
 /// Returns an acquisition of `samples` samples, `dimensions` trajectory dimensions and `coils` coils.
 fn acquisition(samples: usize, dimensions: usize, coils: usize) -> Acquisition {
-    let head = AcquisitionHeader {
+    let head = StoredHeader {
         version: 1,
         number_of_samples: samples as u16,
         available_channels: coils as u16,
@@ -85,7 +85,7 @@ fn expect_error(acquisitions: Vec<Acquisition>, matrix: [usize; 3], kind: ErrorK
     }
 }
 
-fn with_header(mut a: Acquisition, change: impl FnOnce(&mut AcquisitionHeader)) -> Acquisition {
+fn with_header(mut a: Acquisition, change: impl FnOnce(&mut StoredHeader)) -> Acquisition {
     change(&mut a.head);
     a
 }

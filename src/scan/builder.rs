@@ -1,13 +1,12 @@
 //! Assembles the scan of one image from its acquisitions, and checks how their numbers are interpreted.
 
-use super::acquisitions::AcquisitionEntry;
 use super::header::{Header, HeaderEncoding, TrajectoryKind};
-use super::scan::Scan;
-use super::storage::flag;
-use crate::io::bytes::wrap_coordinate;
-use crate::io::image::Placement;
+use super::scan_data::Scan;
+use super::shots::{Shot, ShotData};
+use crate::base::error::{bail, checked_product, try_vec, Result};
+use crate::base::geometry::wrap_coordinate;
+use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
-use recon::error::{bail, checked_product, try_vec, Result};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -23,7 +22,7 @@ enum CoordinateSource {
 }
 
 impl CoordinateSource {
-    fn new(encoding: &HeaderEncoding, ndim: usize, first: &AcquisitionEntry) -> Result<CoordinateSource> {
+    fn new(encoding: &HeaderEncoding, ndim: usize, first: &Shot) -> Result<CoordinateSource> {
         Ok(match first.header.trajectory_dimensions as usize {
             0 if encoding.trajectory == TrajectoryKind::Cartesian => CoordinateSource::Grid,
             0 => bail!(
@@ -47,73 +46,70 @@ impl CoordinateSource {
     }
 }
 
-/// Returns the number of samples of an image, and checks that its acquisitions agree in coils and dimensions.
-fn count_samples(members: &[&AcquisitionEntry]) -> Result<usize> {
-    let first = members[0];
-    let (coils, dimensions) = (first.header.active_channels as usize, first.header.trajectory_dimensions as usize);
-    let mut samples = 0;
-    for m in members {
-        let h = &m.header;
-        if h.active_channels as usize != coils || coils == 0 {
-            bail!(
-                BadFile,
-                "acquisition {} has {} coils and acquisition {} of the same image has {coils}",
-                m.number,
-                h.active_channels,
-                first.number
-            );
-        }
-        if h.trajectory_dimensions as usize != dimensions {
-            bail!(
-                BadFile,
-                "acquisition {} has {} trajectory dimensions and acquisition {} of the same image has {dimensions}",
-                m.number,
-                h.trajectory_dimensions,
-                first.number
-            );
-        }
-        if m.kept_samples().is_empty() {
-            bail!(
-                BadFile,
-                "acquisition {} keeps no samples: it has {} and discards {} before and {} after",
-                m.number,
-                h.number_of_samples,
-                h.discard_pre,
-                h.discard_post
-            );
-        }
-        samples += m.kept_samples().len();
-    }
-    Ok(samples)
+/// Warns of acquisitions that can be interpreted in several ways.
+fn warn(message: String) {
+    raise(WarningKind::Acquisitions, message);
 }
 
-/// A scan that is being read.
-pub(super) struct ScanBuilder<'a> {
+/// A scan that is being assembled.
+struct ScanBuilder<'a> {
     scan: Scan,
     encoding: &'a HeaderEncoding,
     source: CoordinateSource,
-    /// Numbers per sample of the trajectory in the file.
+    /// Numbers per sample of the stored trajectory.
     dimensions: usize,
-    /// The number of samples of all acquisitions.
-    samples: usize,
-    /// The number of samples read so far.
-    samples_read: usize,
+}
+
+/// Returns the scan of these acquisitions. `is_image`: checks the counters too; gaps of calibration data are found when
+/// coil maps are estimated.
+pub(super) fn build(header: &Header, mut data: ShotData, is_image: bool) -> Result<Scan> {
+    data.take_problem()?;
+    let ShotData { shots, trajectory, kspace, .. } = data;
+    let mut builder = ScanBuilder::new(header, &shots)?;
+    let mut start = 0;
+    for shot in &shots {
+        let count = shot.header.kept_samples().len();
+        let stored = &trajectory[start * builder.dimensions..][..count * builder.dimensions];
+        builder.add(shot, stored).map_err(|e| e.within(format_args!("acquisition {}", shot.number)))?;
+        start += count;
+    }
+    builder.scan.data = join_coils(kspace)?;
+    if is_image {
+        builder.check_counters(&shots)?;
+    }
+    if let CoordinateSource::File { weights } = builder.source {
+        builder.check_trajectory(weights)?;
+    }
+    Ok(builder.scan)
+}
+
+/// Returns the samples of all coils as one array. Each coil's own array is freed after its copy.
+fn join_coils(mut kspace: Vec<Vec<Complex<f32>>>) -> Result<Vec<Complex<f32>>> {
+    if kspace.len() == 1 {
+        return Ok(kspace.remove(0));
+    }
+    let total = checked_product(&[kspace.len(), kspace.first().map_or(0, Vec::len)], "the data")?;
+    let mut data = try_vec(total, Complex::ZERO, "the data")?;
+    data.clear();
+    for coil in kspace {
+        data.extend_from_slice(&coil);
+    }
+    Ok(data)
 }
 
 impl<'a> ScanBuilder<'a> {
     /// Checks the acquisitions of one image and allocates its arrays.
-    pub fn new(header: &'a Header, members: &[&AcquisitionEntry]) -> Result<ScanBuilder<'a>> {
-        let (first, head) = (members[0], &members[0].header);
-        let mut index = first.index();
+    fn new(header: &'a Header, members: &[Shot]) -> Result<ScanBuilder<'a>> {
+        let (first, head) = (&members[0], &members[0].header);
+        let mut index = head.index();
         index.average = members.iter().map(|m| m.header.idx.average).min().unwrap_or(0);
         let Some(encoding) = header.encodings.get(index.encoding as usize) else {
             let (n, count) = (first.number, header.encodings.len());
             bail!(BadFile, "acquisition {n} refers to encoding {}, but the header has {count}", index.encoding);
         };
         let ndim = if encoding.encoded.matrix[2] == 1 { 2 } else { 3 };
-        let (coils, dimensions) = (head.active_channels as usize, head.trajectory_dimensions as usize);
         let source = CoordinateSource::new(encoding, ndim, first)?;
-        let samples = count_samples(members)?;
+        let samples = members.iter().map(|shot| shot.header.kept_samples().len()).sum();
         let reserve = || {
             let mut v = try_vec(samples, 0f32, "the samples")?;
             v.clear();
@@ -132,69 +128,40 @@ impl<'a> ScanBuilder<'a> {
             weights: if with_weights { Some(reserve()?) } else { None },
             samples_per_shot: Vec::with_capacity(members.len()),
             skipped_per_shot: Vec::with_capacity(members.len()),
-            coils,
-            data: try_vec(checked_product(&[samples, coils], "the data")?, Complex::ZERO, "the data")?,
+            coils: head.active_channels as usize,
+            data: Vec::new(),
             times: reserve()?,
-            placement: Placement {
-                position: head.position,
-                read_dir: head.read_dir,
-                phase_dir: head.phase_dir,
-                slice_dir: head.slice_dir,
-                table_position: head.patient_table_position,
-                measurement_uid: head.measurement_uid,
-                acquisition_time_stamp: head.acquisition_time_stamp,
-                physiology_time_stamp: head.physiology_time_stamp,
-            },
+            placement: head.placement(),
             coil_matrix: None,
             noise_level: None,
         };
-        Ok(ScanBuilder { scan, encoding, source, dimensions, samples, samples_read: 0 })
+        Ok(ScanBuilder { scan, encoding, source, dimensions: head.trajectory_dimensions as usize })
     }
 
-    /// Adds one acquisition: `traj` is [dimensions, samples], `data` is [real and imaginary, samples, coils].
-    pub fn add(&mut self, entry: &AcquisitionEntry, traj: &[f32], data: &[f32]) -> Result<()> {
-        let header = &entry.header;
-        let (count, kept, coils) = (header.number_of_samples as usize, entry.kept_samples(), self.scan.coils);
-        if traj.len() != count * self.dimensions {
-            let (n, d) = (traj.len(), self.dimensions);
-            bail!(BadFile, "the trajectory has {n} numbers, but {count} samples of {d} dimensions need {}", count * d);
-        }
-        if data.len() != 2 * count * coils {
-            let (n, need) = (data.len(), 2 * count * coils);
-            bail!(BadFile, "the data have {n} numbers, but {count} complex samples of {coils} coils need {need}");
-        }
-        for coil in 0..coils {
-            let from = &data[2 * (coil * count + kept.start)..2 * (coil * count + kept.end)];
-            let to = &mut self.scan.data[coil * self.samples + self.samples_read..][..kept.len()];
-            for (i, (z, pair)) in to.iter_mut().zip(from.chunks_exact(2)).enumerate() {
-                *z = Complex::new(pair[0], pair[1]);
-                if !z.is_finite() {
-                    bail!(NotFinite, "coil {coil}, sample {}: the data are {z}", kept.start + i);
-                }
-            }
-        }
+    /// Adds one acquisition. `trajectory` is [dimensions, samples that are not discarded].
+    fn add(&mut self, shot: &Shot, trajectory: &[f32]) -> Result<()> {
+        let (header, kept) = (&shot.header, shot.header.kept_samples());
         match self.source {
-            CoordinateSource::File { .. } => self.add_points(traj, kept.clone())?,
+            CoordinateSource::File { .. } => self.add_points(trajectory, kept.start)?,
             CoordinateSource::Stack => {
-                self.add_points(traj, kept.clone())?;
+                self.add_points(trajectory, kept.start)?;
                 let k = self.step_coordinate(1, header.idx.kspace_encode_step_2)?;
                 self.scan.coordinates[2].extend(kept.clone().map(|_| k));
             }
-            CoordinateSource::Grid => self.add_line(entry, kept.clone())?,
+            CoordinateSource::Grid => self.add_line(shot, kept.clone())?,
         }
-        let dwell = entry.dwell()?;
+        let dwell = header.dwell()?;
         self.scan.times.extend(kept.clone().map(|i| (i as f64 * dwell) as f32));
         self.scan.samples_per_shot.push(kept.len());
         self.scan.skipped_per_shot.push(kept.start);
-        self.samples_read += kept.len();
         Ok(())
     }
 
-    /// Adds the points of a stored trajectory.
-    fn add_points(&mut self, traj: &[f32], kept: Range<usize>) -> Result<()> {
+    /// Adds the points of a stored trajectory, which begins with sample `first`.
+    fn add_points(&mut self, trajectory: &[f32], first: usize) -> Result<()> {
         let ndim = self.scan.ndim;
-        for sample in kept {
-            for (axis, &k) in traj[sample * self.dimensions..][..self.dimensions].iter().enumerate() {
+        for (point, sample) in trajectory.chunks_exact(self.dimensions).zip(first..) {
+            for (axis, &k) in point.iter().enumerate() {
                 if !k.is_finite() {
                     bail!(NotFinite, "sample {sample}: number {axis} of its trajectory is {k}");
                 }
@@ -249,15 +216,15 @@ impl<'a> ScanBuilder<'a> {
     }
 
     /// Adds a line of the Cartesian grid.
-    fn add_line(&mut self, entry: &AcquisitionEntry, kept: Range<usize>) -> Result<()> {
-        let (n, head) = (self.scan.encoded_matrix[0], &entry.header);
+    fn add_line(&mut self, shot: &Shot, kept: Range<usize>) -> Result<()> {
+        let (n, head) = (self.scan.encoded_matrix[0], &shot.header);
         let last = head.number_of_samples as usize - 1;
         // A centre of 0 that would place the end of the readout outside k-space means that the writer did not set it.
         let centre = match head.center_sample as usize {
             0 if 2 * last >= n => head.number_of_samples as usize / 2,
             c => c,
         };
-        let reverse = head.flags & flag::bit(flag::REVERSE) != 0;
+        let reverse = head.is_reversed();
         for sample in kept.clone() {
             let position = if reverse { last - sample } else { sample };
             let k = ((position as f64 - centre as f64) / n as f64) as f32;
@@ -271,31 +238,41 @@ impl<'a> ScanBuilder<'a> {
                 ),
             }
         }
-        for (which, &step) in entry.steps().iter().enumerate().take(self.scan.ndim - 1) {
+        for (which, &step) in head.steps().iter().enumerate().take(self.scan.ndim - 1) {
             let k = self.step_coordinate(which, step)?;
             self.scan.coordinates[1 + which].extend(kept.clone().map(|_| k));
         }
         Ok(())
     }
 
-    /// Checks counters and trajectory, and returns the scan of an image.
-    pub fn finish(self, members: &[&AcquisitionEntry]) -> Result<Scan> {
-        self.check_counters(members)?;
-        self.finish_calibration()
-    }
-
-    /// Checks the trajectory, and returns a calibration scan. Counters are not checked: gaps are found when coil maps
-    /// are estimated.
-    pub fn finish_calibration(mut self) -> Result<Scan> {
-        if let CoordinateSource::File { weights } = self.source {
-            self.check_trajectory(weights)?;
+    /// Checks that the encoding steps of axis 1 + `which`, from which coordinates are computed, cover k-space.
+    fn check_steps(&self, which: usize, steps: &BTreeSet<u16>, shots: usize) -> Result<()> {
+        let (axis, n, counter) = (["y", "z"][which], self.scan.encoded_matrix[1 + which], which + 1);
+        let (Some(&first), Some(&last)) = (steps.first(), steps.last()) else { return Ok(()) };
+        // The plan warns if there is a single line.
+        if first == last && shots > 1 {
+            bail!(
+                BadFile,
+                "kspace_encode_step_{counter} is {first} in all {shots} acquisitions of an image with {n} voxels along \
+                 {axis}, but it determines the position in k-space: correct the counters, store a trajectory, or \
+                 set the encoded matrix to 1 along {axis}"
+            );
         }
-        Ok(self.scan)
+        let centre = self.centre(which);
+        let (below, above) = (centre as isize - first as isize, last as isize - centre as isize);
+        if below.min(above) <= 0 && below.max(above) > 1 {
+            warn(format!(
+                "kspace_encode_step_{counter} runs from {first} to {last}, and its centre is {centre}: one half of \
+                 k-space along {axis} is missing, and the image will be blurred. If k-space is complete, correct \
+                 the encoding limits in the XML header"
+            ));
+        }
+        Ok(())
     }
 
     /// Checks that the counters of an image's acquisitions fit its trajectory.
-    fn check_counters(&self, members: &[&AcquisitionEntry]) -> Result<()> {
-        let steps = |which: usize| -> BTreeSet<u16> { members.iter().map(|entry| entry.steps()[which]).collect() };
+    fn check_counters(&self, members: &[Shot]) -> Result<()> {
+        let steps = |which: usize| -> BTreeSet<u16> { members.iter().map(|shot| shot.header.steps()[which]).collect() };
         let (ndim, matrix) = (self.scan.ndim, self.scan.encoded_matrix);
         let has_partitions = ndim == 2 && steps(1).len() > 1 && members.len() <= u16::MAX as usize;
         if has_partitions && self.source == CoordinateSource::Grid {
@@ -311,55 +288,34 @@ impl<'a> ScanBuilder<'a> {
             CoordinateSource::File { .. } => 0..0,
         };
         for which in axes_from_steps.filter(|which| matrix[1 + which] > 1) {
-            let (axis, n, counter) = (["y", "z"][which], matrix[1 + which], which + 1);
-            let all = steps(which);
-            let (Some(&first), Some(&last)) = (all.first(), all.last()) else { continue };
-            // The plan warns if there is a single line.
-            if first == last && members.len() > 1 {
-                bail!(
-                    BadFile,
-                    "kspace_encode_step_{counter} is {first} in all {} acquisitions of an image with {n} voxels along \
-                     {axis}, but it determines the position in k-space: correct the counters, store a trajectory, or \
-                     set the encoded matrix to 1 along {axis}",
-                    members.len()
-                );
-            }
-            let centre = self.centre(which);
-            let (below, above) = (centre as isize - first as isize, last as isize - centre as isize);
-            if below.min(above) <= 0 && below.max(above) > 1 {
-                log::warn!(
-                    "kspace_encode_step_{counter} runs from {first} to {last}, and its centre is {centre}: one half of \
-                     k-space along {axis} is missing, and the image will be blurred. If k-space is complete, correct \
-                     the encoding limits in the XML header"
-                );
-            }
+            self.check_steps(which, &steps(which), members.len())?;
         }
         if has_partitions {
-            log::warn!(
+            warn(format!(
                 "kspace_encode_step_2 differs among the acquisitions of an image with one voxel along z: all are used \
                  for this image. If they are partitions of a volume, set the encoded matrix to their number along z"
-            );
+            ));
         }
-        let counters = |entry: &&AcquisitionEntry| {
-            let i = &entry.header.idx;
+        let counters = |shot: &Shot| {
+            let i = &shot.header.idx;
             (i.kspace_encode_step_1, i.kspace_encode_step_2, i.average, i.segment)
         };
         let distinct = members.iter().map(counters).collect::<BTreeSet<_>>().len();
         if self.source == CoordinateSource::Grid && 2 * distinct <= members.len() {
-            log::warn!(
+            warn(format!(
                 "{} acquisitions of an image have {distinct} different counters: acquisitions with the same encoding \
                  steps, average and segment are averaged",
                 members.len()
-            );
+            ));
         }
         // Cartesian scans are not checked: they may leave out lines on purpose.
         let announced: usize = self.encoding.steps.iter().flatten().map(|l| l.count()).product();
         if self.encoding.trajectory != TrajectoryKind::Cartesian && members.len() < announced {
-            log::warn!(
+            warn(format!(
                 "an image has {} of the {announced} shots that the encoding limits in the XML header announce: the \
                  measurement was cut short, or its shots have the counters of several images",
                 members.len()
-            );
+            ));
         }
         Ok(())
     }
@@ -386,18 +342,18 @@ impl<'a> ScanBuilder<'a> {
             // The plan warns if k is near 0.
             if n > 1 && k[0].abs() >= 0.125 && k.iter().all(|&v| (v - k[0]).abs() < 1e-6) {
                 let axis = ["x", "y", "z"][axis];
-                log::warn!(
+                warn(format!(
                     "k along {axis} is {} in all samples, but the encoded matrix has {n} voxels: the image will be \
                      constant along {axis}",
                     k[0]
-                );
+                ));
             }
         }
         if ndim == 3 && !with_weights && k[2].iter().all(|&v| v >= 0.0) && k[2].iter().any(|&v| v > 0.0) {
-            log::warn!(
+            warn(format!(
                 "the last of 3 trajectory dimensions of a 3D image is never negative: it is read as kz. Density \
                  weights must be the last of 4, after kz"
-            );
+            ));
         }
         let Some(weights) = scan.weights.as_ref().filter(|_| ndim == 2) else { return Ok(()) };
         let mut shots = scan.samples_per_shot.iter().scan(0, |start, &count| {
@@ -406,14 +362,16 @@ impl<'a> ScanBuilder<'a> {
             Some(shot)
         });
         if weights.iter().all(|&w| w == 0.0) {
-            log::warn!("the third trajectory dimension is 0 in all samples: it is read as kz, not as density weights");
+            warn(format!(
+                "the third trajectory dimension is 0 in all samples: it is read as kz, not as density weights"
+            ));
             scan.weights = None;
         } else if shots.all(|shot| shot.len() > 1 && shot.iter().all(|&w| w == shot[0] && w <= 0.5)) {
-            log::warn!(
-                "the third trajectory dimension is constant along each shot: it is read as density weights, not as kz. \
-                 --ignore-weights computes other weights; if it is kz, set the encoded matrix to the number of voxels \
-                 along z"
-            );
+            warn(format!(
+                "the third trajectory dimension is constant along each shot: it is read as density weights, not as kz. If \
+                 it is kz, set the encoded matrix to the number of voxels along z; if it is neither, ignore the weights \
+                 of the file"
+            ));
         }
         Ok(())
     }

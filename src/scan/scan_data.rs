@@ -1,11 +1,11 @@
 //! Raw data in memory: a dataset and its scans, one per image.
 
 use super::header::{Header, TrajectoryKind};
-use crate::io::image::{Image, Placement, ScanIndex};
+use super::position::{Placement, ScanIndex};
+use crate::acquisition::AcquisitionUse;
+use crate::base::error::{bail, checked_product, Result};
+use crate::reconstruction::coil_matrix::CoilMatrix;
 use num_complex::Complex;
-use recon::acquisition::AcquisitionUse;
-use recon::error::{bail, checked_product, Result};
-use recon::CoilMatrix;
 use std::ops::Range;
 
 /// A raw dataset.
@@ -124,25 +124,20 @@ impl Scan {
         }
     }
 
-    /// Returns an image of this scan, with its index and placement.
-    ///
-    /// The field of view is that of the encoded or the reconstructed matrix if one of them has the size `dims`.
-    /// Otherwise the voxel size is that of the encoded matrix.
-    ///
-    /// # Errors
-    /// Returns the errors of [`Image::new`].
-    pub fn image(&self, dims: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result<Image> {
-        let mut image = Image::new(dims, channels, data)?;
-        image.fov_mm = match dims {
+    /// Returns the field of view in mm of an image of `dims` voxels: that of the encoded or the reconstructed matrix if
+    /// one of them has this size. Otherwise the voxel size is that of the encoded matrix.
+    pub fn fov_mm(&self, dims: [usize; 3]) -> [f32; 3] {
+        match dims {
             d if d == self.encoded_matrix => self.encoded_fov_mm,
             d if d == self.recon_matrix => self.recon_fov_mm,
             d => std::array::from_fn(|i| self.encoded_fov_mm[i] / self.encoded_matrix[i] as f32 * d[i] as f32),
-        };
-        (image.placement, image.index) = (self.placement, self.index);
-        Ok(image)
+        }
     }
 
     /// Checks that all counts agree.
+    ///
+    /// # Errors
+    /// `SizeMismatch`, `InvalidSize`, `SizeOverflow`.
     pub fn check(&self) -> Result<()> {
         let samples = self.samples();
         let is_inconsistent = self.coordinates.len() != self.ndim

@@ -1,14 +1,12 @@
 //! Calibration data for parallel imaging, from which the coil maps of a scan are estimated.
 
-use crate::io::Scan;
-use crate::run::resize::zeros;
-use recon::bail;
-use recon::error::try_vec;
-use recon::{Complex, Result};
+use super::scan_data::Scan;
+use crate::base::error::{bail, try_vec, Result};
+use num_complex::Complex;
 
 /// Returns the calibration data of a scan: of those of its slice, the one that shares most of its other counters.
 /// `None` if the slice has no calibration data.
-pub fn find<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
+pub fn calibration_of<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
     let agreement = |other: &Scan| {
         let (a, b) = (&other.index, &scan.index);
         [
@@ -31,7 +29,7 @@ pub fn find<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
 /// `SizeMismatch` for a different number of coils or dimensions; `Unsupported` for a different position or orientation;
 /// `InvalidArgument` if a field of view is unknown or no samples remain.
 pub fn to_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
-    const REMEDY: &str = "give coil maps by --maps, or solve without maps by --no-maps";
+    const REMEDY: &str = "give coil maps, or reconstruct without them";
     if calibration.ndim != scan.ndim {
         bail!(SizeMismatch, "the calibration data are {}D and the scan is {}D: {REMEDY}", calibration.ndim, scan.ndim);
     }
@@ -72,11 +70,11 @@ pub fn to_matrix_of(calibration: &Scan, scan: &Scan) -> Result<Scan> {
         let values = values.iter().zip(&selected).filter(|(_, &selected)| selected);
         values.map(|(&value, _)| if factor == 1.0 { value } else { (f64::from(value) * factor) as f32 }).collect()
     };
-    let mut data: Vec<Complex<f32>> = zeros(count * coils)?;
+    let mut data: Vec<Complex<f32>> = try_vec(count * coils, Complex::ZERO, "the calibration data")?;
     let measured = calibration.data.iter().enumerate().filter(|(i, _)| selected[i % samples]);
     data.iter_mut().zip(measured).for_each(|(to, (_, from))| *to = *from);
     if let Some(matrix) = &scan.coil_matrix {
-        let mut virtual_data = zeros(count * scan.coils)?;
+        let mut virtual_data = try_vec(count * scan.coils, Complex::ZERO, "the calibration data")?;
         matrix.apply(count, &data, &mut virtual_data)?;
         data = virtual_data;
     }

@@ -1,0 +1,130 @@
+//! The structures of scans: acquisitions that become images.
+
+use super::enumerations::Enumeration;
+use super::versioned::{versioned, VersionedStruct};
+use crate::scan::{CompletionCounter, TrajectoryKind};
+use std::ffi::c_void;
+use std::ptr::null;
+
+/// Options of recon_scan_create. Initialise them with recon_scan_options_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_scan_options {
+    /// Set by recon_scan_options_init.
+    pub struct_size: u32,
+    /// A recon_scan_counter: images are complete when this counter changes. Default: RECON_SCAN_COUNTER_NONE, which
+    /// means the end of the measurement.
+    pub complete: u32,
+    /// Not 0 (default 0): k-space has the other sign than the model, exp(+i 2 pi k.r), as some converters write it. The
+    /// samples are conjugated.
+    pub conjugate: u32,
+    /// Not 0 (default 1): noise acquisitions whiten the coils of image and calibration. Images are then in units of the
+    /// noise's standard deviation.
+    pub whiten: u32,
+}
+
+/// Properties of the data of one image. Initialise them with recon_scan_properties_init. The arrays belong to the
+/// recon_scan_image, and exist until it is destroyed.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_scan_properties {
+    /// Set by recon_scan_properties_init.
+    pub struct_size: u32,
+    /// Dimensions of the image: 2 if the encoded matrix has one voxel along z, otherwise 3.
+    pub ndim: u32,
+    /// Voxels of the encoded matrix along x, y, z. Coordinates are in cycles per voxel of this matrix.
+    pub encoded_matrix: [u64; 3],
+    /// Voxels of the reconstructed matrix along x, y, z: recon_resize converts images to it.
+    pub recon_matrix: [u64; 3],
+    /// Field of view of the encoded matrix along x, y, z in mm.
+    pub encoded_fov_mm: [f64; 3],
+    /// Field of view of the reconstructed matrix along x, y, z in mm.
+    pub recon_fov_mm: [f64; 3],
+    /// Number of samples of one coil, without discarded samples.
+    pub samples: u64,
+    /// Number of acquisitions.
+    pub shots: u64,
+    /// Number of receive coils.
+    pub coils: u64,
+    /// Coordinates along x, y, z in cycles per voxel: float [samples] each; NULL along z in 2D.
+    pub coordinates: [*const f32; 3],
+    /// Density weights: float [samples]; NULL if the acquisitions have none.
+    pub weights: *const f32,
+    /// Time of each sample in seconds since the first sample of its acquisition, which may be discarded: float
+    /// [samples]. All 0 if the acquisitions have no sample time.
+    pub times: *const f32,
+    /// The data: complex float [samples, coils].
+    pub kspace: *const c_void,
+    /// Number of samples of each acquisition: [shots].
+    pub samples_per_shot: *const u64,
+    /// Number of discarded samples at the beginning of each acquisition: [shots].
+    pub skipped_per_shot: *const u64,
+    /// Time between samples in seconds; 0 if it is unknown.
+    pub dwell: f64,
+    /// Position in mm of voxel floor(n/2) on every axis, in the patient's coordinates (x to the left, y to the back, z
+    /// to the head).
+    pub position: [f64; 3],
+    /// Direction of increasing x index in the patient.
+    pub read_dir: [f64; 3],
+    /// Direction of increasing y index in the patient.
+    pub phase_dir: [f64; 3],
+    /// Direction of increasing z index in the patient.
+    pub slice_dir: [f64; 3],
+    /// Position of the patient's table in mm.
+    pub table_position: [f64; 3],
+    /// Number of the encoding in the header.
+    pub encoding: u32,
+    /// The slice.
+    pub slice: u32,
+    /// The repetition.
+    pub repetition: u32,
+    /// The contrast, or echo.
+    pub contrast: u32,
+    /// The phase of the heart or of breathing.
+    pub phase: u32,
+    /// The set, for example a velocity encoding.
+    pub set: u32,
+    /// The first average. All averages are in the same data.
+    pub average: u32,
+    /// A recon_trajectory_kind.
+    pub trajectory: u32,
+    /// 1 if noise has whitened the coils, otherwise 0.
+    pub is_whitened: u32,
+    /// Number that identifies the measurement.
+    pub measurement_uid: u32,
+    /// Time of the first acquisition, in the scanner's units.
+    pub acquisition_time_stamp: u32,
+    /// Times of the first acquisition since the physiological triggers, in the scanner's units.
+    pub physiology_time_stamp: [u32; 3],
+}
+
+/// Numbers of acquisitions by their use. Initialise them with recon_scan_counts_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_scan_counts {
+    /// Set by recon_scan_counts_init.
+    pub struct_size: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Acquisitions of images only.
+    pub image: u64,
+    /// Acquisitions of calibration only.
+    pub calibration: u64,
+    /// Acquisitions of image and calibration.
+    pub image_and_calibration: u64,
+    /// Acquisitions of noise.
+    pub noise: u64,
+    /// Acquisitions that are not used, such as navigators.
+    pub unused: u64,
+}
+
+versioned!(recon_scan_options, 16, { complete: CompletionCounter::None.number(), conjugate: 0, whiten: 1 });
+versioned!(recon_scan_properties, 376, {
+    ndim: 0, encoded_matrix: [0; 3], recon_matrix: [0; 3], encoded_fov_mm: [0.0; 3], recon_fov_mm: [0.0; 3],
+    samples: 0, shots: 0, coils: 0, coordinates: [null(); 3], weights: null(), times: null(), kspace: null(),
+    samples_per_shot: null(), skipped_per_shot: null(), dwell: 0.0, position: [0.0; 3], read_dir: [0.0; 3],
+    phase_dir: [0.0; 3], slice_dir: [0.0; 3], table_position: [0.0; 3], encoding: 0, slice: 0, repetition: 0,
+    contrast: 0, phase: 0, set: 0, average: 0, trajectory: TrajectoryKind::Other.number(), is_whitened: 0,
+    measurement_uid: 0, acquisition_time_stamp: 0, physiology_time_stamp: [0; 3],
+});
+versioned!(recon_scan_counts, 48, { reserved: 0, image: 0, calibration: 0, image_and_calibration: 0, noise: 0, unused: 0 });

@@ -1,0 +1,33 @@
+//! From a scanner's acquisitions to the k-space of images.
+//!
+//! A [`ScanAssembler`] receives the XML header and the acquisitions of a measurement in ISMRMRD's format, from a file
+//! or as they are measured. It decides what each acquisition is for, sorts the acquisitions into images, and hands out
+//! one [`Scan`] per image: coordinates, k-space, geometry and times, ready for a [`Plan`](crate::Plan). Noise and
+//! calibration data are separate. Nothing here reads files.
+//!
+//! One image consists of the acquisitions of one encoding, slice, contrast, phase, repetition and set. Acquisitions
+//! that differ only in their average, segment or encoding steps are samples of the same image, so that the
+//! reconstruction averages the averages. Calibration acquisitions for parallel imaging become separate scans.
+
+mod acquisition_header;
+mod assembler;
+mod builder;
+mod calibration;
+mod header;
+mod header_reader;
+mod header_writer;
+mod position;
+mod scan_data;
+mod shots;
+mod whitening;
+
+pub use acquisition_header::{flag, AcquisitionHeader, EncodingCounters};
+pub use assembler::{AssemblyOptions, CompletionCounter, ScanAssembler};
+pub use calibration::{calibration_of, to_matrix_of};
+pub use header::{
+    CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, ParallelImaging, TrajectoryDescription,
+    TrajectoryKind, UserParameter, MAX_XML,
+};
+pub use position::{Placement, ScanIndex};
+pub use scan_data::{Dataset, Noise, Scan};
+pub use whitening::{transform_coils, whiten};

@@ -1,0 +1,64 @@
+//! The position of an image in the patient, and its index in a measurement.
+
+/// The position of an image in the patient and the time of its acquisition, as in ISMRMRD. All 0 if unknown.
+///
+/// Directions and positions are in the patient's coordinates (LPS: x to the left, y to the back, z to the head), in
+/// millimetres. `position` is that of the voxel with index floor(n/2) on every axis, the origin of this library's
+/// images.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Placement {
+    /// The centre of the image, in mm.
+    pub position: [f32; 3],
+    /// The direction of increasing x index, a unit vector.
+    pub read_dir: [f32; 3],
+    /// The direction of increasing y index, a unit vector.
+    pub phase_dir: [f32; 3],
+    /// The direction of increasing z index, a unit vector.
+    pub slice_dir: [f32; 3],
+    /// The position of the patient's table, in mm.
+    pub table_position: [f32; 3],
+    /// The number that identifies the measurement.
+    pub measurement_uid: u32,
+    /// The time of the first acquisition, in the scanner's units.
+    pub acquisition_time_stamp: u32,
+    /// The times of the first acquisition since the physiological triggers, in the scanner's units.
+    pub physiology_time_stamp: [u32; 3],
+}
+
+impl Placement {
+    /// Returns whether the position is finite and the directions are perpendicular unit vectors, within 1 %.
+    pub fn is_known(&self) -> bool {
+        let d = [self.read_dir, self.phase_dir, self.slice_dir];
+        let dot = |a: [f32; 3], b: [f32; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+        self.position.iter().all(|p| p.is_finite())
+            && (0..3).all(|i| (0..=i).all(|j| (dot(d[i], d[j]) - if i == j { 1.0 } else { 0.0 }).abs() < 0.01))
+    }
+
+    /// Returns the directions of increasing x, y and z for pictures and NIfTI files. If they are unknown, they are to
+    /// the left, to the front and to the head, as for the Shepp-Logan phantom.
+    pub fn directions(&self) -> [[f32; 3]; 3] {
+        match self.is_known() {
+            true => [self.read_dir, self.phase_dir, self.slice_dir],
+            false => [[1.0, 0.0, 0.0], [0.0, -1.0, 0.0], [0.0, 0.0, 1.0]],
+        }
+    }
+}
+
+/// The index of an image in a measurement: the counters of ISMRMRD. Images are sorted by these fields in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ScanIndex {
+    /// The number of the encoding in the header.
+    pub encoding: u16,
+    /// The slice, or slab.
+    pub slice: u16,
+    /// The repetition, or time frame.
+    pub repetition: u16,
+    /// The contrast, or echo.
+    pub contrast: u16,
+    /// The phase of the heart or of breathing.
+    pub phase: u16,
+    /// The set, for example a flow encoding.
+    pub set: u16,
+    /// The number of the first average; all averages are in the same [`Scan`](super::scan_data::Scan).
+    pub average: u16,
+}
