@@ -3,19 +3,19 @@
 //! Versions of HDF5's C library in use crash on some damaged files, or search without end, or allocate all memory.
 //! Therefore the program starts itself again to read an HDF5 file, with limits of time and memory, and receives the
 //! contents through a pipe. If the reader crashes, the program reports an error in one line. A reader in Rust would
-//! have to support all layouts of groups, chunks, heaps and filters that HDF5 has had. The cost: a scan is in memory
-//! twice for a moment, and is copied once through the pipe.
+//! have to support all layouts of groups, chunks, heaps and filters that HDF5 has had. The cost: a scan is copied once
+//! through the pipe.
 
 use crate::io::ismrmrd;
-use crate::io::{self, Dataset, Format, Image, Placement, Scan, ScanIndex};
+use crate::io::ismrmrd::RawReceiver;
+use crate::io::{self, Format, Image, Placement, ScanIndex};
 use clap::ValueEnum;
 use num_complex::Complex;
-use recon::acquisition::AcquisitionUse;
 use recon::scan::{
-    CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, Noise, ParallelImaging,
-    TrajectoryDescription, TrajectoryKind, UserParameter,
+    AcquisitionHeader, AssemblyOptions, CalibrationMode, Dataset, EncodingCounters, EncodingLimits, EncodingSpace,
+    Header, HeaderEncoding, ParallelImaging, TrajectoryDescription, TrajectoryKind, UserParameter,
 };
-use recon::{bail, CoilMatrix, Error, ErrorKind, Result};
+use recon::{bail, Error, ErrorKind, Result};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResult, Write};
 use std::path::{Path, PathBuf};
@@ -39,9 +39,9 @@ enum ContentKind {
     Either,
 }
 
-/// Reads raw data in the reader ([`ismrmrd::read_dataset`]).
-pub fn read_dataset(path: &Path, group: &str) -> Result<Dataset> {
-    match read_in_process(ContentKind::Raw, path, group)? {
+/// Reads raw data in the reader ([`ismrmrd::read_raw`]).
+pub fn read_dataset(path: &Path, group: &str, options: AssemblyOptions) -> Result<Dataset> {
+    match read_in_process(ContentKind::Raw, path, group, options)? {
         FileContents::Raw(dataset) => Ok(dataset),
         FileContents::Images(_) => Err(unexpected_contents(path)),
     }
@@ -52,7 +52,7 @@ pub fn read_images(path: &Path) -> Result<Vec<Image>> {
     if Format::of(path) != Some(Format::Ismrmrd) {
         return io::read_images(path);
     }
-    match read_in_process(ContentKind::Images, path, "")? {
+    match read_in_process(ContentKind::Images, path, "", AssemblyOptions::default())? {
         FileContents::Images(images) => Ok(images),
         FileContents::Raw(_) => Err(unexpected_contents(path)),
     }
@@ -64,8 +64,8 @@ pub fn read_image(path: &Path) -> Result<Image> {
 }
 
 /// Reads raw data or images of an HDF5 file.
-pub fn read_either(path: &Path, group: &str) -> Result<FileContents> {
-    read_in_process(ContentKind::Either, path, group)
+pub fn read_either(path: &Path, group: &str, options: AssemblyOptions) -> Result<FileContents> {
+    read_in_process(ContentKind::Either, path, group, options)
 }
 
 fn unexpected_contents(path: &Path) -> Error {
@@ -84,8 +84,8 @@ pub struct ReaderArgs {
     path: PathBuf,
 }
 
-/// Starts the reader, and receives the contents of a file from it.
-fn read_in_process(kind: ContentKind, path: &Path, group: &str) -> Result<FileContents> {
+/// Starts the reader, and receives the contents of a file from it. Raw data are assembled in this process.
+fn read_in_process(kind: ContentKind, path: &Path, group: &str, options: AssemblyOptions) -> Result<FileContents> {
     let shown = path.display();
     let possible = kind.to_possible_value();
     let name = possible.as_ref().map_or("", |v| v.get_name());
@@ -120,7 +120,7 @@ fn read_in_process(kind: ContentKind, path: &Path, group: &str) -> Result<FileCo
     unsafe {
         libc::fcntl(std::os::fd::AsRawFd::as_raw_fd(&pipe), libc::F_SETPIPE_SZ, 1 << 20);
     }
-    let answer = receive(&mut BufReader::with_capacity(BLOCK, pipe));
+    let answer = receive(&mut BufReader::with_capacity(BLOCK, pipe), path, options);
     // The reader has usually ended: then `kill` fails, which changes nothing.
     drop(child.kill());
     let status = child.wait();
@@ -295,23 +295,71 @@ pub fn run(args: &ReaderArgs) -> ExitCode {
         log::debug!("the thread that watches for the end of the other process could not be started: {e}");
     }
     set_resource_limits(&args.path);
+    let mut out = BufWriter::with_capacity(BLOCK, std::io::stdout().lock());
+    let sent = send_contents(args, &mut out);
+    end_now(sent.and_then(|()| out.flush()).is_err().into())
+}
+
+/// Reads the file and sends its contents. Returns the errors of the pipe; those of the file are sent.
+fn send_contents(args: &ReaderArgs, out: &mut impl Write) -> IoResult<()> {
     let images = || ismrmrd::read_images(&args.path, None);
-    let contents = match args.kind {
-        ContentKind::Images => images().map(FileContents::Images),
-        ContentKind::Raw => ismrmrd::read_dataset(&args.path, Some(&args.group)).map(FileContents::Raw),
-        // If the file does not contain images either, the error about raw data is more helpful.
-        ContentKind::Either => match ismrmrd::read_dataset(&args.path, Some(&args.group)) {
-            Ok(dataset) => Ok(FileContents::Raw(dataset)),
-            Err(e) => images().map(FileContents::Images).map_err(|_| e),
+    let mut sender = RawSender { out, has_begun: false, failed: None };
+    let read = match args.kind {
+        ContentKind::Images => images().map(Some),
+        ContentKind::Raw => ismrmrd::read_raw(&args.path, &args.group, &mut sender).map(|()| None),
+        ContentKind::Either => match ismrmrd::read_raw(&args.path, &args.group, &mut sender) {
+            Ok(()) => Ok(None),
+            // If the file does not contain images either, the error about raw data is more helpful.
+            Err(e) if !sender.has_begun => images().map(Some).map_err(|_| e),
+            Err(e) => Err(e),
         },
     };
-    let mut out = BufWriter::with_capacity(BLOCK, std::io::stdout().lock());
-    let sent = match &contents {
-        Ok(FileContents::Raw(dataset)) => RAW.encode(&mut out).and_then(|()| dataset.encode(&mut out)),
-        Ok(FileContents::Images(images)) => IMAGES.encode(&mut out).and_then(|()| images.encode(&mut out)),
-        Err(e) => ERROR.encode(&mut out).and_then(|()| e.encode(&mut out)),
-    };
-    end_now(sent.and_then(|()| out.flush()).is_err().into())
+    if let Some(error) = sender.failed {
+        return Err(error);
+    }
+    match read {
+        Ok(None) => END.encode(out),
+        Ok(Some(images)) => IMAGES.encode(out).and_then(|()| images.encode(out)),
+        Err(e) => ERROR.encode(out).and_then(|()| e.encode(out)),
+    }
+}
+
+/// Sends raw data as they are read.
+struct RawSender<'a, W> {
+    out: &'a mut W,
+    has_begun: bool,
+    /// The error of the pipe.
+    failed: Option<std::io::Error>,
+}
+
+impl<W: Write> RawSender<'_, W> {
+    fn check(&mut self, sent: IoResult<()>) -> Result<()> {
+        sent.map_err(|e| {
+            let error = Error::new(ErrorKind::IO, format!("the pipe to the other process: {e}"));
+            self.failed = Some(e);
+            error
+        })
+    }
+}
+
+impl<W: Write> ismrmrd::RawReceiver for RawSender<'_, W> {
+    fn begin(&mut self, header: Header, acquisitions: Vec<AcquisitionHeader>) -> Result<()> {
+        self.has_begun = true;
+        // A record of the log would arrive in the middle of a message.
+        log::set_max_level(log::LevelFilter::Off);
+        let sent = RAW.encode(self.out).and_then(|()| (header, acquisitions).encode(self.out));
+        self.check(sent)
+    }
+
+    fn add(&mut self, number: usize, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+        let mut send = || {
+            (ACQUISITION, (number, (trajectory.len(), data.len()))).encode(self.out)?;
+            f32::encode_all(trajectory, self.out)?;
+            Complex::encode_all(data, self.out)
+        };
+        let sent = send();
+        self.check(sent)
+    }
 }
 
 /// Ends this process without HDF5's clean-up, which could wait for another thread or fail on a damaged file.
@@ -330,6 +378,8 @@ const LOG: u8 = 0;
 const ERROR: u8 = 1;
 const RAW: u8 = 2;
 const IMAGES: u8 = 3;
+const ACQUISITION: u8 = 4;
+const END: u8 = 5;
 
 /// A logger that sends records to the process that started the reader.
 struct ForwardingLogger;
@@ -350,7 +400,8 @@ impl log::Log for ForwardingLogger {
 }
 
 /// Receives messages until the contents or an error arrive. Log records go to the log of this process.
-fn receive(from: &mut impl Read) -> IoResult<Result<FileContents>> {
+fn receive(from: &mut impl Read, path: &Path, options: AssemblyOptions) -> IoResult<Result<FileContents>> {
+    let mut builder = ismrmrd::DatasetBuilder::new(options);
     loop {
         match u8::decode(from)? {
             LOG => {
@@ -361,7 +412,20 @@ fn receive(from: &mut impl Read) -> IoResult<Result<FileContents>> {
                 log::logger().log(&record.args(format_args!("{text}")).build());
             }
             ERROR => return Error::decode(from).map(Err),
-            RAW => return Dataset::decode(from).map(|d| Ok(FileContents::Raw(d))),
+            RAW => {
+                let (header, acquisitions) = PipeCodec::decode(from)?;
+                if let Err(e) = builder.begin(header, acquisitions) {
+                    return Ok(Err(e.within(path.display())));
+                }
+            }
+            ACQUISITION => {
+                let (number, (trajectory, data)): (usize, (usize, usize)) = PipeCodec::decode(from)?;
+                let (trajectory, data) = (f32::decode_all(trajectory, from)?, Complex::decode_all(data, from)?);
+                if let Err(e) = builder.add(number, &trajectory, &data) {
+                    return Ok(Err(e.within(path.display())));
+                }
+            }
+            END => return Ok(builder.finish(path).map(FileContents::Raw)),
             IMAGES => return PipeCodec::decode(from).map(|i| Ok(FileContents::Images(i))),
             kind => return Err(invalid(format!("an unknown message kind, {kind}"))),
         }
@@ -445,6 +509,7 @@ numbers! {
     u8: 1, u8::to_ne_bytes, u8::from_ne_bytes;
     u16: 2, u16::to_ne_bytes, u16::from_ne_bytes;
     u32: 4, u32::to_ne_bytes, u32::from_ne_bytes;
+    i32: 4, i32::to_ne_bytes, i32::from_ne_bytes;
     u64: 8, u64::to_ne_bytes, u64::from_ne_bytes;
     usize: size_of::<usize>(), usize::to_ne_bytes, usize::from_ne_bytes;
     f32: 4, f32::to_ne_bytes, f32::from_ne_bytes;
@@ -523,18 +588,6 @@ impl PipeCodec for Error {
     }
 }
 
-impl PipeCodec for CoilMatrix {
-    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
-        (self.virtual_coils(), self.coils()).encode(out)?;
-        self.entries().iter().map(|z| (z.re, z.im)).collect::<Vec<_>>().encode(out)
-    }
-    fn decode(from: &mut impl Read) -> IoResult<Self> {
-        let (virtual_coils, coils) = PipeCodec::decode(from)?;
-        let entries = Vec::decode(from)?.into_iter().map(|(re, im)| Complex::new(re, im)).collect();
-        CoilMatrix::new(virtual_coils, coils, entries).map_err(|e| invalid(e.message()))
-    }
-}
-
 impl PipeCodec for TrajectoryKind {
     fn encode(&self, out: &mut impl Write) -> IoResult<()> {
         (*self as u8).encode(out)
@@ -555,18 +608,6 @@ impl PipeCodec for CalibrationMode {
     }
 }
 
-impl PipeCodec for AcquisitionUse {
-    fn encode(&self, out: &mut impl Write) -> IoResult<()> {
-        AcquisitionUse::ALL.iter().position(|usage| usage == self).expect("it is one of all").encode(out)
-    }
-    fn decode(from: &mut impl Read) -> IoResult<Self> {
-        AcquisitionUse::ALL
-            .get(usize::decode(from)?)
-            .copied()
-            .ok_or_else(|| invalid("an unknown use of an acquisition"))
-    }
-}
-
 /// Implements `PipeCodec` for structures, field by field.
 macro_rules! structures {
     ($($name:ident { $($field:ident),+ $(,)? })+) => {$(
@@ -583,8 +624,6 @@ macro_rules! structures {
 }
 
 structures! {
-    Dataset { header, scans, noise, calibration, uses }
-    Noise { coils, dwell, data }
     Header {
         encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms, repetition_times_ms, vendor, model,
         patient_position, dependencies, user_parameters,
@@ -592,15 +631,19 @@ structures! {
     HeaderEncoding { encoded, recon, trajectory, steps, readout, averages, slices, parallel, description }
     TrajectoryDescription { identifier, numbers }
     UserParameter { name, value, is_integer }
+    AcquisitionHeader {
+        version, flags, measurement_uid, scan_counter, acquisition_time_stamp, physiology_time_stamp, number_of_samples,
+        available_channels, active_channels, channel_mask, discard_pre, discard_post, center_sample, encoding_space_ref,
+        trajectory_dimensions, sample_time_us, position, read_dir, phase_dir, slice_dir, patient_table_position, idx,
+        user_int, user_float,
+    }
+    EncodingCounters {
+        kspace_encode_step_1, kspace_encode_step_2, average, slice, contrast, phase, repetition, set, segment, user,
+    }
     ParallelImaging { acceleration, calibration }
     EncodingSpace { matrix, fov_mm }
     EncodingLimits { minimum, maximum, center }
     ScanIndex { encoding, slice, repetition, contrast, phase, set, average }
-    Scan {
-        index, encoded_matrix, recon_matrix, encoded_fov_mm, recon_fov_mm, trajectory, ndim, coordinates, weights,
-        samples_per_shot, skipped_per_shot, coils, data, times, placement, coil_matrix,
-        noise_level,
-    }
     Placement {
         position, read_dir, phase_dir, slice_dir, table_position, measurement_uid, acquisition_time_stamp,
         physiology_time_stamp,

@@ -3,7 +3,8 @@
 use crate::commands::grid::Gridding;
 use crate::io::{read_cfl, Dataset, FileUse, Format, Image, ScanIndex};
 use crate::options::{
-    defaults, in_precision, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs, WhiteningChoice,
+    defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs,
+    WhiteningChoice,
 };
 use crate::reader::{read_either, read_images, FileContents};
 use crate::run::job::{reconstruct, Reconstructed};
@@ -45,6 +46,9 @@ pub struct FieldMapArgs {
     #[arg(help = FileUse::WriteSignedImages.help("Map to write; its ending selects the file format"))]
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+
+    #[command(flatten)]
+    acquisitions: AcquisitionArgs,
 
     /// Echo times in seconds; required for images, and for raw data whose header has no echo times
     #[arg(long, value_name = "S,S[,S...]", value_delimiter = ',', allow_negative_numbers = true)]
@@ -180,7 +184,7 @@ fn map_name(index: &ScanIndex) -> String {
 fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<Header>)> {
     match &args.inputs[..] {
         [file] => match Format::of(file) {
-            Some(Format::Ismrmrd) => match read_either(file, &args.group)? {
+            Some(Format::Ismrmrd) => match read_either(file, &args.group, args.acquisitions.options())? {
                 FileContents::Raw(dataset) => grid_echoes::<T>(args, dataset),
                 FileContents::Images(images) => Ok((echoes_of_contrasts(args, images)?, None)),
             },
@@ -198,6 +202,7 @@ fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<Header
 /// Returns the coil images of each echo, gridded on the encoded matrix.
 fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Echo>, Option<Header>)> {
     let input = InputArgs {
+        acquisitions: args.acquisitions.clone(),
         input: args.inputs[0].clone(),
         trajectory: None,
         matrix: Some(MatrixChoice::Encoded),

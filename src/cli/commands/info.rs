@@ -1,6 +1,7 @@
 //! `recon info`.
 
 use crate::io::{read_cfl, read_images, Dataset, FileUse, Format, Image, Scan};
+use crate::options::AcquisitionArgs;
 use crate::reader::{read_either, FileContents};
 use crate::run::input::kind_name;
 use crate::run::output::{counted_images, say};
@@ -24,6 +25,9 @@ pub struct InfoArgs {
     /// Group of the raw data in an HDF5 file
     #[arg(long, value_name = "NAME", default_value = "dataset")]
     group: String,
+
+    #[command(flatten)]
+    acquisitions: AcquisitionArgs,
 }
 
 pub fn run(args: &InfoArgs) -> Result<()> {
@@ -34,7 +38,7 @@ pub fn run(args: &InfoArgs) -> Result<()> {
             say(&format!("BART array of {:?} complex numbers", cfl.dims))
         }
         Some(Format::Nifti | Format::Numpy) => read_images(path).and_then(|images| describe_images(&images)),
-        _ => match read_either(path, &args.group)? {
+        _ => match read_either(path, &args.group, args.acquisitions.options())? {
             FileContents::Raw(dataset) => describe_raw(&dataset),
             FileContents::Images(images) => describe_images(&images),
         },
@@ -130,6 +134,13 @@ fn describe_raw(dataset: &Dataset) -> Result<()> {
     for n in noise {
         let time = if n.dwell > 0.0 { format!(", {} microseconds each", n.dwell * 1e6) } else { String::new() };
         say(&format!("noise                   {} samples of {} coils{time}", n.data.len() / n.coils, n.coils))?;
+    }
+    if header.vendor.is_some() || header.model.is_some() {
+        let words: Vec<&str> = [&header.vendor, &header.model].into_iter().flatten().map(String::as_str).collect();
+        say(&format!("scanner                 {}", words.join(" ")))?;
+    }
+    if let Some(position) = &header.patient_position {
+        say(&format!("patient position        {position}"))?;
     }
     if let Some(x) = header.noise_bandwidth {
         say(&format!("noise bandwidth         {x} of the sampling bandwidth"))?;

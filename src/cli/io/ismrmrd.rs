@@ -12,7 +12,9 @@ mod storage;
 mod write;
 
 pub use images::{read_images, write_images};
+#[cfg(test)]
 pub use read::read_dataset;
+pub use read::{read_raw, DatasetBuilder, RawReceiver};
 pub use write::write_dataset;
 
 #[cfg(test)]

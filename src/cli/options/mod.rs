@@ -1,9 +1,11 @@
 //! Options that several commands share.
 
+mod acquisitions;
 mod choices;
 pub mod defaults;
 mod off_resonance;
 
+pub use acquisitions::AcquisitionArgs;
 pub use choices::{
     BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PrecisionKind, PriorKind,
     SimdKind,
@@ -69,6 +71,9 @@ pub struct InputArgs {
     /// Number of shots from the first shot of a frame to the first shot of the next [default: --frame-shots]
     #[arg(long, value_name = "SHOTS", help_heading = "Input", requires = "frame_shots")]
     pub frame_step: Option<usize>,
+
+    #[command(flatten)]
+    pub acquisitions: AcquisitionArgs,
 
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", help = whiten_help(), help_heading = "Coils")]
     pub whiten: WhiteningChoice,

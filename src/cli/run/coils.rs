@@ -4,7 +4,7 @@ use crate::io::{read_cfl, Dataset, Format, Noise, Scan};
 use crate::options::{CompressionTarget, InputArgs, WhiteningChoice};
 use crate::reader::read_dataset;
 use recon::bail;
-use recon::scan::{transform_coils, whiten};
+use recon::scan::{transform_coils, whiten, AssemblyOptions};
 use recon::{CoilEnergy, Error, Keep, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn with_remedy(error: Error) -> Error {
 /// Reads the noise of a separate file, and the noise bandwidth of the receiver; `None` if the file has no bandwidth.
 fn read_noise(path: &Path, group: &str, scans: &[Scan]) -> Result<(Vec<Noise>, Option<f64>)> {
     if Format::of(path) != Some(Format::Bart) {
-        let dataset = read_dataset(path, group)?;
+        let dataset = read_dataset(path, group, AssemblyOptions::default())?;
         if dataset.noise.is_empty() {
             bail!(InvalidArgument, "{}: --whiten: the file has no noise acquisitions", path.display());
         }

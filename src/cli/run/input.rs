@@ -28,7 +28,7 @@ pub fn read(args: &InputArgs) -> Result<Dataset> {
             "{}: --trajectory is only for k-space of BART: an ISMRMRD file contains its trajectory",
             args.input.display()
         ),
-        (None, false) => read_dataset(&args.input, &args.group),
+        (None, false) => read_dataset(&args.input, &args.group, args.acquisitions.options()),
     }
 }
 

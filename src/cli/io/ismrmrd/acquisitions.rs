@@ -71,7 +71,7 @@ pub(super) fn read_bodies(
         let bodies = set.read_slice_1d::<AcquisitionBody, _>(start..end);
         let bodies = bodies.map_err(hdf5_error(ErrorKind::BadFile, &what))?;
         for (number, body) in (start..end).zip(bodies.iter()) {
-            use_body(number, body).map_err(|e| e.within(format_args!("acquisition {number}")))?;
+            use_body(number, body)?;
         }
         start = end;
     }

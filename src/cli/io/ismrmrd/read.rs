@@ -10,7 +10,57 @@ use recon::scan::{AcquisitionHeader, AssemblyOptions, Dataset, Header, ScanAssem
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Reads the raw data of the group `group`. Default: `dataset`.
+/// A receiver of the raw data of a file.
+pub trait RawReceiver {
+    /// Receives the header and the headers of all acquisitions.
+    fn begin(&mut self, header: Header, acquisitions: Vec<AcquisitionHeader>) -> Result<()>;
+    /// Receives an acquisition, in the order of the file: `trajectory` is [dimensions, samples], `data` is [samples,
+    /// coils]. Both are empty for an acquisition that is not used.
+    fn add(&mut self, number: usize, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()>;
+}
+
+/// Assembles the scans of a file.
+pub struct DatasetBuilder {
+    options: AssemblyOptions,
+    assembler: Option<ScanAssembler>,
+    acquisitions: Vec<AcquisitionHeader>,
+}
+
+impl DatasetBuilder {
+    pub fn new(options: AssemblyOptions) -> DatasetBuilder {
+        DatasetBuilder { options, assembler: None, acquisitions: Vec::new() }
+    }
+
+    /// Returns the dataset. Messages begin with the name of the file.
+    pub fn finish(self, path: &Path) -> Result<Dataset> {
+        let Some(assembler) = self.assembler else {
+            bail!(Internal, "{}: raw data ended before their header", path.display());
+        };
+        let dataset = assembler.finish().map_err(|e| e.within(path.display()))?;
+        log_uses(&dataset, path);
+        Ok(dataset)
+    }
+}
+
+impl RawReceiver for DatasetBuilder {
+    fn begin(&mut self, header: Header, acquisitions: Vec<AcquisitionHeader>) -> Result<()> {
+        let mut assembler = ScanAssembler::new(header, self.options);
+        acquisitions.iter().for_each(|header| assembler.announce(header));
+        (self.assembler, self.acquisitions) = (Some(assembler), acquisitions);
+        Ok(())
+    }
+
+    fn add(&mut self, number: usize, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+        let (Some(assembler), Some(header)) = (&mut self.assembler, self.acquisitions.get(number)) else {
+            bail!(Internal, "acquisition {number} was not announced");
+        };
+        let added = assembler.add(number, header, trajectory, data);
+        added.map(drop).map_err(|e| e.within(format_args!("acquisition {number}")))
+    }
+}
+
+/// Reads the raw data of a group, and passes them to a receiver. Samples of acquisitions that are not used are not
+/// read. A [`DatasetBuilder`] makes scans of them:
 ///
 /// The flags of an acquisition decide whether it is image, calibration or noise ([`AcquisitionUse`]); a line of the log
 /// counts them. If the header says that calibration is embedded, calibration lines are also part of the image. Samples
@@ -40,12 +90,20 @@ use std::path::Path;
 ///   image; or counts disagree.
 /// - `NotFinite`, `CoordinateOutOfRange`: the message has the acquisition, the coil and the sample.
 /// - `Unsupported`: the trajectory is not in the file and is not Cartesian.
-pub fn read_dataset(path: impl AsRef<Path>, group: Option<&str>) -> Result<Dataset> {
-    let path = path.as_ref();
-    read(path, group.unwrap_or("dataset")).map_err(|e| e.within(path.display()))
+pub fn read_raw(path: &Path, group: &str, receiver: &mut impl RawReceiver) -> Result<()> {
+    pass_raw(path, group, receiver).map_err(|e| e.within(path.display()))
 }
 
-fn read(path: &Path, group: &str) -> Result<Dataset> {
+/// Reads the raw data of the group `group` in this process. Default: `dataset`.
+#[cfg(test)]
+pub fn read_dataset(path: impl AsRef<Path>, group: Option<&str>) -> Result<Dataset> {
+    let path = path.as_ref();
+    let mut builder = DatasetBuilder::new(AssemblyOptions::default());
+    read_raw(path, group.unwrap_or("dataset"), &mut builder)?;
+    builder.finish(path)
+}
+
+fn pass_raw(path: &Path, group: &str, receiver: &mut impl RawReceiver) -> Result<()> {
     let file = open(path)?;
     let Ok(node) = file.group(group) else {
         let mut names = file.member_names().unwrap_or_default();
@@ -55,17 +113,14 @@ fn read(path: &Path, group: &str) -> Result<Dataset> {
     };
     let header = Header::from_xml(&read_xml(&node, group)?)?;
     let set = open_acquisitions(&node, group)?;
-    let headers = read_headers(&set)?;
-    check_counts(&headers, path)?;
-    let mut assembler = ScanAssembler::new(header, AssemblyOptions::default());
-    headers.iter().for_each(|header| assembler.announce(header));
-    read_bodies(&set, &headers, |number, body| {
-        let data = complex_pairs(&body.data, &headers[number])?;
-        assembler.add(number, &headers[number], &body.traj, data).map(drop)
-    })?;
-    let dataset = assembler.finish()?;
-    log_uses(&dataset, path);
-    Ok(dataset)
+    let acquisitions = read_headers(&set)?;
+    check_counts(&acquisitions, path)?;
+    receiver.begin(header, acquisitions.clone())?;
+    read_bodies(&set, &acquisitions, |number, body| {
+        let data = complex_pairs(&body.data, &acquisitions[number]);
+        let data = data.map_err(|e| e.within(format_args!("acquisition {number}")))?;
+        receiver.add(number, &body.traj, data)
+    })
 }
 
 /// Returns real and imaginary parts as complex numbers. An odd number of them is an error.
