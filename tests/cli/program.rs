@@ -27,6 +27,7 @@ mod propeller;
 mod raw_file;
 mod reader;
 mod reconstruction;
+mod scanner;
 mod trajectories;
 
 use harness::*;

@@ -1,6 +1,6 @@
 //! `recon propeller`.
 
-use crate::io::{write_dataset, Dataset, FileUse, Scan};
+use crate::io::{write_dataset, Dataset, FileUse, Scan, TrajectoryStorage};
 use crate::options::{defaults, BladePhaseKind, Combination, InputArgs, OutputArgs, PlanArgs};
 use crate::run::input::scan_name;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
@@ -162,7 +162,7 @@ impl Reconstruction for MotionCorrection {
         let scans: Vec<Scan> = scans.into_iter().map(|(_, scan)| scan).collect();
         let header = header(&scans);
         let dataset = Dataset { header, scans, noise: Vec::new(), calibration: Vec::new(), uses: Vec::new() };
-        write_dataset(files, path, &dataset)?;
+        write_dataset(files, path, &dataset, TrajectoryStorage::Stored)?;
         log::info!("{}: the corrected scan written", path.display());
         Ok(())
     }

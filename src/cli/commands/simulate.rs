@@ -4,7 +4,9 @@ mod trajectories;
 
 use self::trajectories::{lines_per_blade, scan_matrix, trajectory, TrajectoryChoice};
 use crate::io::cfl::pair;
-use crate::io::{write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex};
+use crate::io::{
+    write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex, TrajectoryStorage,
+};
 use crate::options::{checked_sizes, MatrixChoice, TimeArgs};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity};
 use crate::run::output::{check_outputs, files_of, image_files, write_images};
@@ -98,6 +100,11 @@ pub struct SimulateArgs {
     /// Number of turns per rosette
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     angular: Option<f64>,
+
+    /// Store no trajectory: reconstructions compute it from the header and the encoding steps, as for data of most
+    /// scanners (ISMRMRD only; Cartesian, radial and golden-angle trajectories, stacks of stars)
+    #[arg(long, conflicts_with = "weights", help_heading = "Trajectory")]
+    no_trajectory: bool,
 
     /// Number of receive coils; 1 means a coil of uniform sensitivity
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -229,6 +236,9 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
 
 /// Checks the options of coils, noise and weights. `bart` is whether the output is a pair of BART files.
 fn check_coils_and_noise(args: &SimulateArgs, bart: bool) -> Result<()> {
+    if args.no_trajectory && bart {
+        bail!(InvalidArgument, "--no-trajectory: BART files need a trajectory: write an .h5 file");
+    }
     if args.weights && bart {
         bail!(InvalidArgument, "--weights: BART files cannot contain density weights: write an .h5 file");
     }
@@ -432,14 +442,23 @@ impl<'a> Simulation<'a> {
         };
         let scans = (0..).zip(echoes).map(scan).collect();
         let dataset = Dataset { header, scans, noise, calibration: Vec::new(), uses: Vec::new() };
-        write_dataset(files, &args.output, &dataset)
+        let storage = if args.no_trajectory { TrajectoryStorage::Omitted } else { TrajectoryStorage::Stored };
+        write_dataset(files, &args.output, &dataset, storage)
     }
 
     /// Returns the XML header of the scan.
     fn header(&self) -> Header {
         let space = EncodingSpace { matrix: self.matrix, fov_mm: self.matrix.map(|n| n as f32) };
         let shots = self.trajectory.shots();
-        let last = (shots - 1).min(u16::MAX as usize) as u16;
+        // The order of shots is step 1, step 2.
+        let steps = match self.args.trajectory {
+            TrajectoryChoice::Cartesian => [self.matrix[1], self.matrix[2]],
+            TrajectoryChoice::StackOfStars => {
+                let partitions = self.args.partitions.unwrap_or(self.matrix[2]);
+                [shots / partitions, partitions]
+            }
+            _ => [shots, 1],
+        };
         let encoding = HeaderEncoding {
             encoded: space,
             recon: space,
@@ -454,11 +473,11 @@ impl<'a> Simulation<'a> {
                     TrajectoryKind::Other
                 }
             },
-            // Step 2 is 0 in every shot. Gadgetron reads both limits without checking that they are present.
-            steps: [
-                Some(EncodingLimits { minimum: 0, maximum: last, center: (shots / 2).min(last as usize) as u16 }),
-                Some(EncodingLimits { minimum: 0, maximum: 0, center: 0 }),
-            ],
+            // Gadgetron reads both limits without checking that they are present.
+            steps: steps.map(|count| {
+                let last = (count - 1).min(u16::MAX as usize) as u16;
+                Some(EncodingLimits { minimum: 0, maximum: last, center: (count / 2).min(last as usize) as u16 })
+            }),
             ..Default::default()
         };
         Header {

@@ -15,7 +15,7 @@ pub use images::{read_images, write_images};
 #[cfg(test)]
 pub use read::read_dataset;
 pub use read::{read_raw, DatasetBuilder, RawReceiver};
-pub use write::write_dataset;
+pub use write::{write_dataset, TrajectoryStorage};
 
 #[cfg(test)]
 pub(crate) mod tests;

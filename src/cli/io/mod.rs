@@ -16,7 +16,7 @@ pub mod png;
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
 pub use formats::{FileUse, Format};
 pub use image::{Image, Placement, ScanIndex};
-pub use ismrmrd::write_dataset;
+pub use ismrmrd::{write_dataset, TrajectoryStorage};
 pub use npy::read_npy;
 pub use png::{write_png, PngOptions};
 pub use recon::scan::{Dataset, Noise, Scan};

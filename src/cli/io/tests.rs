@@ -20,11 +20,16 @@ macro_rules! whole_file_writers {
 whole_file_writers! {
     write_images: super::write_images, (images: &[Image]);
     write_series: ismrmrd::write_images, (images: &[Image]);
-    write_dataset: ismrmrd::write_dataset, (dataset: &Dataset);
+    write_dataset: write_stored, (dataset: &Dataset);
     write_cfl: cfl::write_cfl, (dims: &[usize], data: &[Complex<f32>]);
     write_nifti: nifti::write_nifti, (images: &[Image]);
     write_png: png::write_png, (images: &[Image], options: &PngOptions);
     write_png_row: png::write_png_row, (tiles: &[png::GreySlice], maximum: Option<f32>);
+}
+
+/// Writes a dataset whose acquisitions have their trajectory.
+fn write_stored(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) -> Result<()> {
+    ismrmrd::write_dataset(files, path, dataset, TrajectoryStorage::Stored)
 }
 
 fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {

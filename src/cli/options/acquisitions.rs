@@ -6,8 +6,8 @@ use recon::scan::AssemblyOptions;
 /// How acquisitions of an ISMRMRD file become k-space.
 #[derive(Args, Clone)]
 pub struct AcquisitionArgs {
-    /// Conjugate the samples: k-space of the file has the other sign, exp(+i 2 pi k.r). The image would be turned by 180
-    /// degrees otherwise. Some vendors' data have this sign after conversion; `recon info` shows the vendor
+    /// Conjugate the samples: k-space of the file has the other sign, exp(+i 2 pi k.r), and the image would be turned
+    /// by 180 degrees. Some vendors' data have this sign after conversion; `recon info` shows the vendor
     #[arg(long, help_heading = "Input")]
     conjugate: bool,
 }

@@ -33,6 +33,14 @@ pub enum TrajectoryChoice {
     Propeller,
 }
 
+impl TrajectoryChoice {
+    /// Returns whether the trajectory follows from the header and the encoding steps.
+    fn follows_from_header(self) -> bool {
+        use TrajectoryChoice::*;
+        matches!(self, Cartesian | Radial | GoldenAngle | StackOfStars)
+    }
+}
+
 /// Returns the trajectory of the options, for an image of `sizes` voxels.
 pub fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
     let given = [
@@ -64,6 +72,9 @@ pub fn trajectory(args: &SimulateArgs, sizes: &[usize]) -> Result<Trajectory> {
     }
     if let Some(ndim) = ndim.filter(|&n| n != sizes.len()) {
         bail!(InvalidArgument, "a {kind} trajectory is {ndim}D: give --matrix {ndim} sizes, not {}", sizes.len());
+    }
+    if args.no_trajectory && !args.trajectory.follows_from_header() {
+        bail!(InvalidArgument, "--no-trajectory: a {kind} trajectory does not follow from the header: leave it out");
     }
     let n = *sizes.iter().max().unwrap_or(&1);
     let up = |x: f64| (x.ceil() as usize).max(1);

@@ -13,12 +13,22 @@ const CHUNK: usize = 64;
 /// Maximum number of samples per noise acquisition.
 const NOISE_SAMPLES: usize = 512;
 
+/// Whether acquisitions have their trajectory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TrajectoryStorage {
+    /// With each acquisition.
+    Stored,
+    /// Not in the file.
+    Omitted,
+}
+
 /// Writes a raw dataset to `files`, as the group `dataset` in ISMRMRD's layout.
 ///
 /// The group has the XML header, noise, calibration, and one acquisition per shot with its trajectory. If the scan has
-/// density weights, they are the last dimension of the trajectory. The sample time of a shot is the difference of its
-/// first two times. `kspace_encode_step_1` is the number of the shot modulo 65536, and `kspace_encode_step_2` the
-/// number divided by 65536.
+/// density weights, they are the last dimension of the trajectory. With [`TrajectoryStorage::Omitted`], acquisitions
+/// have no trajectory: it must follow from the header and the counters. The sample time of a shot is the difference of
+/// its first two times. `kspace_encode_step_1` is the number of the shot modulo the number of steps in the header, or
+/// else 65536, and `kspace_encode_step_2` the number divided by it.
 ///
 /// # Errors
 ///
@@ -27,7 +37,12 @@ const NOISE_SAMPLES: usize = 512;
 /// - `CoordinateOutOfRange`, `NotFinite`: numbers that readers refuse.
 /// - `Unsupported`: a shot has more than 65535 samples, or there are more than 65535 coils.
 /// - `IO`: the file cannot be written.
-pub fn write_dataset(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) -> Result<()> {
+pub fn write_dataset(
+    files: &mut AtomicFiles,
+    path: &Path,
+    dataset: &Dataset,
+    storage: TrajectoryStorage,
+) -> Result<()> {
     if dataset.scans.is_empty() {
         bail!(InvalidArgument, "{}: there is no scan to write", path.display());
     }
@@ -41,7 +56,11 @@ pub fn write_dataset(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) ->
     let calibration = dataset.calibration.iter().map(|scan| (scan, flag::bit(flag::CALIBRATION)));
     let scans = calibration.chain(dataset.scans.iter().map(|scan| (scan, 0)));
     let total = noise.clone().count() + scans.clone().map(|(s, _)| s.samples_per_shot.len()).sum::<usize>();
-    let all = noise.chain(scans.flat_map(|(scan, flags)| acquisitions(scan, flags)));
+    let steps = |scan: &Scan| {
+        let encoding = dataset.header.encodings.get(scan.index.encoding as usize);
+        encoding.and_then(|e| e.steps[0]).map_or(1 << 16, |limits| limits.count())
+    };
+    let all = noise.chain(scans.flat_map(|(scan, flags)| acquisitions(scan, flags, steps(scan), storage)));
     let mut acquisitions = all.enumerate().map(|(i, mut a)| {
         a.head.scan_counter = i as u32;
         if i + 1 == total {
@@ -108,14 +127,23 @@ fn channel_mask(coils: usize) -> [u64; 16] {
     mask
 }
 
-/// Returns the acquisitions of a scan, all with the flags `purpose`.
-fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> + '_ {
+/// Returns the acquisitions of a scan, all with the flags `purpose`. `steps`: number of values of
+/// `kspace_encode_step_1`.
+fn acquisitions(
+    scan: &Scan,
+    purpose: u64,
+    steps: usize,
+    storage: TrajectoryStorage,
+) -> impl Iterator<Item = Acquisition> + '_ {
     let (samples, shots) = (scan.samples(), scan.samples_per_shot.len());
     let mut start = 0;
     scan.samples_per_shot.iter().enumerate().map(move |(shot, &count)| {
         let range = start..start + count;
         start += count;
-        let columns: Vec<_> = scan.coordinates.iter().chain(&scan.weights).collect();
+        let columns: Vec<_> = match storage {
+            TrajectoryStorage::Stored => scan.coordinates.iter().chain(&scan.weights).collect(),
+            TrajectoryStorage::Omitted => Vec::new(),
+        };
         let traj: Vec<f32> = range.clone().flat_map(|i| columns.iter().map(move |c| c[i])).collect();
         let coil = |c: usize| scan.data[c * samples..][range.clone()].iter().flat_map(|z| [z.re, z.im]);
         let data: Vec<f32> = (0..scan.coils).flat_map(coil).collect();
@@ -150,8 +178,8 @@ fn acquisitions(scan: &Scan, purpose: u64) -> impl Iterator<Item = Acquisition> 
             slice_dir: p.slice_dir,
             patient_table_position: p.table_position,
             idx: StoredCounters {
-                kspace_encode_step_1: shot as u16,
-                kspace_encode_step_2: (shot >> 16) as u16,
+                kspace_encode_step_1: (shot % steps) as u16,
+                kspace_encode_step_2: (shot / steps) as u16,
                 average: i.average,
                 slice: i.slice,
                 contrast: i.contrast,

@@ -33,6 +33,31 @@ fn headers() {
 }
 
 #[test]
+fn every_element_is_written_and_read() {
+    let mut all = header([8, 6, 1], TrajectoryKind::Spiral);
+    let limits = |maximum| Some(EncodingLimits { minimum: 1, maximum, center: 2 });
+    let parameter = |name: &str, value, is_integer| UserParameter { name: name.to_owned(), value, is_integer };
+    let encoding = &mut all.encodings[0];
+    encoding.steps = [limits(5), limits(6)];
+    (encoding.readout, encoding.averages, encoding.slices) = (limits(7), limits(8), limits(9));
+    encoding.parallel = Some(ParallelImaging { acceleration: [2, 3], calibration: Some(CalibrationMode::Separate) });
+    encoding.description = Some(TrajectoryDescription {
+        identifier: "HargreavesVDS2000".to_owned(),
+        numbers: vec![parameter("interleaves", 16.0, true), parameter("krmax_per_cm", 3.0, false)],
+    });
+    all.noise_bandwidth = Some(0.79);
+    all.repetition_times_ms = vec![250.0];
+    (all.vendor, all.model) = (Some("A & B <C>".to_owned()), Some("1.5T".to_owned()));
+    all.patient_position = Some("FFP".to_owned());
+    all.dependencies = vec![("Noise".to_owned(), "45_6".to_owned())];
+    all.user_parameters = vec![parameter("n", 3.0, true), parameter("x", -1.5e-3, false)];
+    assert_eq!(Header::from_xml(&all.to_xml()).unwrap(), all);
+    assert_eq!(all.encodings[0].description.as_ref().unwrap().number("krmax_per_cm"), Some(3.0));
+    let long = format!("{}{}", all.to_xml(), " ".repeat(MAX_XML));
+    assert_eq!(Header::from_xml(&long).unwrap_err().kind(), ErrorKind::BadFile);
+}
+
+#[test]
 fn header_texts_in_the_file() {
     let dir = TempDir::new();
     let path = dir.path("a.h5");

@@ -1,0 +1,66 @@
+//! Raw data as a scanner sends them: without a trajectory, or with the other sign of k-space.
+
+use crate::harness::{read_images, with_lock, write_dataset, TempDir};
+
+/// The image of a file whose acquisitions have no trajectory is that of the same file with it.
+#[test]
+fn cartesian_scans_without_a_trajectory() {
+    let dir = TempDir::new();
+    for (number, options) in ["--matrix 20,15 --coils 3", "--matrix 12,9,7 --coils 2"].iter().enumerate() {
+        dir.ok(&format!("simulate {options} --trajectory cartesian --snr 30 -o stored{number}.h5"));
+        dir.ok(&format!("simulate {options} --trajectory cartesian --snr 30 --no-trajectory -o omitted{number}.h5"));
+        for file in ["stored", "omitted"] {
+            dir.ok(&format!("grid {file}{number}.h5 --combine none -o {file}{number}.cfl"));
+        }
+        let [stored, omitted] =
+            ["stored", "omitted"].map(|file| std::fs::read(dir.path(&format!("{file}{number}.cfl"))));
+        let (stored, omitted) = (stored.unwrap(), omitted.unwrap());
+        assert!(stored.iter().any(|&byte| byte != 0) && stored == omitted, "{options}: the images differ");
+    }
+}
+
+#[test]
+fn trajectories_that_do_not_follow_from_a_header_are_stored() {
+    let dir = TempDir::new();
+    dir.fails(1, "simulate --matrix 16,16 --trajectory rosette --no-trajectory -o a.h5", &["rosette", "leave it out"]);
+    dir.fails(1, "simulate --matrix 16,16 --trajectory cartesian --no-trajectory -o a.cfl", &["BART", ".h5"]);
+}
+
+/// Conjugated samples give the right image with `--conjugate`, and the turned image without it.
+#[test]
+fn conjugated_samples() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 16,16 --trajectory golden-angle --coils 2 --snr 40 -o scan.h5");
+    let mut dataset = with_lock(|| crate::io::ismrmrd::read_dataset(dir.path("scan.h5"), None)).unwrap();
+    for scan in &mut dataset.scans {
+        scan.data.iter_mut().for_each(|z| *z = z.conj());
+    }
+    write_dataset(dir.path("conjugated.h5"), &dataset);
+    dir.ok("grid scan.h5 --combine none -o right.h5");
+    dir.ok("grid conjugated.h5 --conjugate --combine none -o restored.h5");
+    dir.ok("grid conjugated.h5 --combine none -o turned.h5");
+    let [right, restored, turned] =
+        ["right.h5", "restored.h5", "turned.h5"].map(|name| read_images(dir.path(name)).remove(0).data);
+    assert_eq!(right, restored);
+    // exp(+i 2 pi k.r) is the image at -r; index 0 has no counterpart in an even matrix.
+    let index = |x: usize, y: usize| x + 16 * y;
+    let largest = right.iter().map(|z| z.norm()).fold(0.0, f32::max);
+    for (x, y) in (1..16).flat_map(|y| (1..16).map(move |x| (x, y))) {
+        let difference = (turned[index(x, y)] - right[index(16 - x, 16 - y)].conj()).norm();
+        assert!(difference < 1e-4 * largest, "voxel {x}, {y}: {difference}");
+    }
+}
+
+#[test]
+fn the_scanner_is_shown() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 8,8 --trajectory cartesian -o scan.h5");
+    let mut dataset = with_lock(|| crate::io::ismrmrd::read_dataset(dir.path("scan.h5"), None)).unwrap();
+    dataset.header.vendor = Some("SIEMENS".to_owned());
+    dataset.header.model = Some("Avanto".to_owned());
+    dataset.header.patient_position = Some("HFS".to_owned());
+    write_dataset(dir.path("named.h5"), &dataset);
+    let text = dir.run("info named.h5").stdout;
+    assert!(text.contains("SIEMENS Avanto") && text.contains("HFS"), "{text}");
+    assert!(!dir.run("info scan.h5").stdout.contains("scanner"));
+}
