@@ -588,7 +588,7 @@ structures! {
     }
     Placement {
         position, read_dir, phase_dir, slice_dir, table_position, measurement_uid, acquisition_time_stamp,
-        physiology_time_stamp,
+        physiology_time_stamp, repetition_time_ms,
     }
     Image { dims, channels, data, fov_mm, placement, index }
 }

@@ -7,7 +7,11 @@ use recon::error::{bail, checked_product, Result};
 ///
 /// Directions and positions are in the patient's coordinates (LPS: x to the left, y to the back, z to the head), in
 /// millimetres. `position` is that of the voxel with index floor(n/2) on every axis, the origin of this library's
-/// images.
+/// images. ISMRMRD calls it the centre of the excited volume. For an even n, that is the border between two voxels, and
+/// the voxel floor(n/2) is half a voxel beside it. But the scanner moves the centre of the volume to the origin of
+/// k-space: an object at `position` has the same phase in all samples, and its image is in voxel floor(n/2) for every n.
+/// Gadgetron's DICOM writer has the same convention for an even n (the first voxel is half a field of view before
+/// `position`, gadgets/dicom/dicom_ismrmrd_utility.cpp).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Placement {
     /// The centre of the image, in mm.
@@ -26,6 +30,9 @@ pub struct Placement {
     pub acquisition_time_stamp: u32,
     /// The times of the first acquisition since the physiological triggers, in the scanner's units.
     pub physiology_time_stamp: [u32; 3],
+    /// The time from one repetition of the image to the next in ms; `None` if unknown. It is the TR of the header only
+    /// if each image has one excitation.
+    pub repetition_time_ms: Option<f32>,
 }
 
 impl Placement {
@@ -80,18 +87,6 @@ impl Image {
     pub fn channel(&self, channel: usize) -> &[Complex<f32>] {
         let voxels = self.dims.iter().product();
         &self.data[channel * voxels..][..voxels]
-    }
-
-    /// Returns the voxel size along x, y and z in mm; 1 if the field of view is unknown.
-    pub fn voxel_mm(&self) -> [f32; 3] {
-        std::array::from_fn(|i| {
-            let size = self.fov_mm[i] / self.dims[i] as f32;
-            if size.is_finite() && size > 0.0 {
-                size
-            } else {
-                1.0
-            }
-        })
     }
 
     /// Checks that the length of `data` is the product of the sizes, and that it is not 0.

@@ -12,6 +12,7 @@ pub mod ismrmrd;
 pub mod nifti;
 pub mod npy;
 pub mod png;
+pub mod stacks;
 
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
 pub use formats::{FileUse, Format};
@@ -30,7 +31,7 @@ use std::path::Path;
 ///
 /// - ISMRMRD: complex images with placement and index ([`ismrmrd::write_images`]);
 /// - BART: complex, `[x, y, z, channels]`, several images along dimension 10 of the array;
-/// - NIfTI: [`nifti::write_nifti`], channels and images along the fourth dimension;
+/// - NIfTI: [`nifti::write_nifti`], slices, repetitions and channels along dimensions 3 to 5, the rest in separate files;
 /// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
 ///
 /// # Errors

@@ -144,6 +144,7 @@ impl<'a> ScanBuilder<'a> {
                 measurement_uid: head.measurement_uid,
                 acquisition_time_stamp: head.acquisition_time_stamp,
                 physiology_time_stamp: head.physiology_time_stamp,
+                repetition_time_ms: None,
             },
             coil_matrix: None,
             noise_level: None,
