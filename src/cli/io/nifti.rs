@@ -534,6 +534,53 @@ mod tests {
         }
     }
 
+    /// Sizes, spacings and units of a file with repetitions and channels, whose order in the data is checked too.
+    #[test]
+    fn repetitions_and_channels() {
+        let dir = TempDir::new();
+        let path = dir.path("a.nii");
+        let image = |slice: u16, repetition: u16, time: Option<f32>| {
+            let value = |channel: u16| Complex::from(f32::from(100 * channel + 10 * repetition + slice));
+            let mut image = Image::new([1, 1, 1], 2, vec![value(0), value(1)]).unwrap();
+            image.fov_mm = [2.0, 3.0, 4.0];
+            (image.index.slice, image.index.repetition) = (slice, repetition);
+            let position = [0.0, 0.0, -5.0 * f32::from(slice)];
+            let (read_dir, phase_dir, slice_dir) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]);
+            image.placement = Placement { position, read_dir, phase_dir, slice_dir, ..Default::default() };
+            image.placement.repetition_time_ms = time;
+            image
+        };
+        for (time, spacing, units) in [(Some(2500.0), 2.5, 10), (None, 0.0, 2), (Some(f32::NAN), 0.0, 2)] {
+            let images: Vec<_> = (0..6).map(|i| image(i % 3, i / 3, time)).collect();
+            write_nifti(&path, &images).unwrap();
+            let file = std::fs::read(&path).unwrap();
+            let n = EndianBytes { is_big_endian: false, bytes: &file };
+            assert_eq!([40, 42, 44, 46, 48, 50].map(|at| n.i16(at)), [5, 1, 1, 3, 2, 2]);
+            assert_eq!([80, 84, 88, 92].map(|at| n.f32(at)), [2.0, 3.0, 5.0, spacing]);
+            assert_eq!(n.u8(123), units);
+            let data: Vec<f32> = (0..12).map(|i| n.f32(OFFSET + 4 * i)).collect();
+            assert_eq!(data, [2., 1., 0., 12., 11., 10., 102., 101., 100., 112., 111., 110.]);
+            // The first voxel is that of slice 2.
+            assert_eq!(affines(&file)[1][2], [0.0, 0.0, 5.0, -10.0]);
+        }
+        // Two echoes of two slabs are four files.
+        let slab = |slice: u16, contrast: u16| {
+            let mut image = Image::new([1, 1, 2], 1, ramp(2)).unwrap();
+            (image.index.slice, image.index.contrast) = (slice, contrast);
+            image
+        };
+        let stacks =
+            divide_into_stacks(&[slab(0, 0), slab(0, 1), slab(1, 0), slab(1, 1)].map(|i| ImageGeometry::new(&i)));
+        let stacks = stacks.unwrap();
+        let names = |path: &str| file_names(Path::new(path), &stacks).iter().map(|p| p.display().to_string()).collect();
+        let found: Vec<String> = names("folder.nii/a.b.nii.GZ");
+        let expected = ["slice0_contrast0", "slice0_contrast1", "slice1_contrast0", "slice1_contrast1"];
+        assert_eq!(found, expected.map(|part| format!("folder.nii/a.b_{part}.nii.GZ")));
+        let found: Vec<String> = names(".nii");
+        assert_eq!(found, expected.map(|part| format!("_{part}.nii")));
+        assert_eq!(file_names(Path::new("a.NII"), &stacks[..1]), [Path::new("a.NII")]);
+    }
+
     #[test]
     fn types_and_byte_orders() {
         let dir = TempDir::new();
