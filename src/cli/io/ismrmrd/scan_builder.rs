@@ -87,6 +87,30 @@ fn count_samples(members: &[&AcquisitionEntry]) -> Result<usize> {
     Ok(samples)
 }
 
+/// Warns if the acquisitions of an image have different positions or directions: the image gets those of the first.
+fn warn_about_positions(members: &[&AcquisitionEntry]) {
+    /// Largest difference of positions in mm and of directions that counts as rounding.
+    const ROUNDING: f32 = 0.01;
+    let first = &members[0].header;
+    let difference = |a: [f32; 3], b: [f32; 3]| (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f32>().sqrt();
+    let differs = |entry: &&&AcquisitionEntry| {
+        let h = &entry.header;
+        let directions = [(h.read_dir, first.read_dir), (h.phase_dir, first.phase_dir), (h.slice_dir, first.slice_dir)];
+        difference(h.position, first.position) > ROUNDING
+            || directions.iter().any(|(a, b)| difference(*a, *b) > ROUNDING)
+    };
+    if let Some(other) = members.iter().find(differs) {
+        log::warn!(
+            "acquisition {} has the position {:?} mm, but acquisition {} of the same image {:?} mm, or their directions \
+             differ: the image has the position and directions of the latter",
+            other.number,
+            other.header.position,
+            members[0].number,
+            first.position
+        );
+    }
+}
+
 /// A scan that is being read.
 pub(super) struct ScanBuilder<'a> {
     scan: Scan,
@@ -282,6 +306,7 @@ impl<'a> ScanBuilder<'a> {
     /// Checks counters and trajectory, and returns the scan of an image.
     pub fn finish(self, members: &[&AcquisitionEntry]) -> Result<Scan> {
         self.check_counters(members)?;
+        warn_about_positions(members);
         self.finish_calibration()
     }
 
