@@ -1,8 +1,8 @@
 """Positions in the patient: 48 poses of an asymmetric phantom, as raw data and as images.
 
-`orientation.py write FOLDER` writes a raw file for each pose and prints their names. `orientation.py check FOLDER` reads
-the images that `recon grid` made of them (NAME.nii, NAME_image.h5), compares the positions of the phantom's points with
-the truth, prints a table, and fails if a distance is 0.1 mm or more.
+`orientation.py write FOLDER` writes a raw file for each pose and prints their names. `orientation.py check FOLDER`
+reads the images that `recon grid` made of them (NAME.nii, NAME_image.h5), compares the positions of the phantom's
+points with the truth, prints a table, and fails if a distance is 0.1 mm or more.
 
 The phantom is three Gaussians of different brightness. Their Fourier transform is known, and the centre of a sampled
 Gaussian follows exactly from the logarithms of three neighbouring voxels. Files are written and read by the packages

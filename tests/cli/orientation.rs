@@ -1,18 +1,19 @@
 //! Positions in the patient: the points of a phantom in 48 poses, and the volumes of NIfTI files.
 
+use crate::io::ismrmrd::{Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{Dataset, Placement};
-use crate::{noise, only_image, read_images, scan, space, with_lock, write_dataset, TempDir};
+use crate::{noise, only_image, raw_file, read_images, scan, space, with_lock, write_dataset, TempDir};
 use num_complex::Complex;
 use recon::Trajectory;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-/// Runs `tests/cli/orientation.py`, or any other arguments, by the Python of RECON_TEST_PYTHON. Default: `python3`.
-fn python(arguments: &[&str], dir: &TempDir) -> Output {
+/// Runs the Python of RECON_TEST_PYTHON, or else `python3`, with these arguments; `None` if it is not there.
+fn python(arguments: &[&str], dir: &TempDir) -> Option<Output> {
     let program = std::env::var_os("RECON_TEST_PYTHON").unwrap_or("python3".into());
     let mut python = Command::new(program);
     python.args(arguments).current_dir(&dir.0).stdout(Stdio::piped()).stderr(Stdio::piped());
-    with_lock(|| python.spawn()).unwrap().wait_with_output().unwrap()
+    Some(with_lock(|| python.spawn()).ok()?.wait_with_output().unwrap())
 }
 
 /// The points of a phantom in 48 poses are within 0.1 mm of their positions, in NIfTI files as nibabel reads them and
@@ -22,12 +23,12 @@ fn python(arguments: &[&str], dir: &TempDir) -> Output {
 fn points_in_48_poses() {
     const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/orientation.py");
     let dir = TempDir::new();
-    if !python(&["-c", "import h5py, ismrmrd, nibabel"], &dir).status.success() {
+    if !python(&["-c", "import h5py, ismrmrd, nibabel"], &dir).is_some_and(|out| out.status.success()) {
         // Not eprintln!: the test harness hides its output if the test passes.
         let _ = writeln!(std::io::stderr(), "skipped: no Python with h5py, ismrmrd and nibabel (RECON_TEST_PYTHON)");
         return;
     }
-    let out = python(&[SCRIPT, "write", "."], &dir);
+    let out = python(&[SCRIPT, "write", "."], &dir).unwrap();
     assert!(out.status.success(), "{out:?}");
     let names = String::from_utf8(out.stdout).unwrap();
     assert_eq!(names.lines().count(), 48);
@@ -35,11 +36,17 @@ fn points_in_48_poses() {
         dir.ok(&format!("grid {name}.h5 -o {name}.nii"));
         dir.ok(&format!("grid {name}.h5 -o {name}_image.h5"));
     }
-    let out = python(&[SCRIPT, "check", "."], &dir);
+    let out = python(&[SCRIPT, "check", "."], &dir).unwrap();
     let (table, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{table}{errors}");
     let _ = writeln!(std::io::stderr(), "{table}");
     assert_eq!(table.lines().count(), 2 + 8);
+    // docs/program.md has the same kinds and numbers of poses.
+    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/program.md")).unwrap();
+    for line in table.lines().skip(2) {
+        let start: Vec<&str> = line.splitn(4, '|').take(3).collect();
+        assert!(page.contains(&start.join("|")), "docs/program.md lacks {line}");
+    }
 }
 
 const AXIAL: Placement = Placement {
@@ -210,4 +217,31 @@ fn slices_of_a_field_map() {
         "grid scan.h5 --field-map map.nii --dwell 400 -o c.h5",
         &["slice 1", "map.nii", "no slice at", "14 mm"],
     );
+}
+
+/// Acquisitions of one image with different positions cause a warning with both.
+#[test]
+fn acquisitions_in_different_positions() {
+    let dir = TempDir::new();
+    let matrix = space([8, 8, 1], [16.0, 16.0, 5.0]);
+    let encoding = HeaderEncoding {
+        encoded: matrix,
+        recon: matrix,
+        trajectory: TrajectoryKind::Cartesian,
+        steps: [None, None],
+        parallel: None,
+    };
+    let xml = Header { encodings: vec![encoding], ..Header::default() }.to_xml();
+    let mut lines: Vec<_> =
+        (0..8).map(|y| raw_file::RawAcquisition { steps: [y, 0], data: vec![1.0; 16], ..Default::default() }).collect();
+    with_lock(|| raw_file::write(&dir.path("scan.h5"), &xml, &lines));
+    dir.ok("grid scan.h5 -o image.h5");
+    lines[5].position = [0.0, 0.0, 0.5];
+    with_lock(|| raw_file::write(&dir.path("scan.h5"), &xml, &lines));
+    let out = dir.run("grid scan.h5 -o image.h5");
+    assert!(
+        out.status == Some(0) && out.stderr.contains("acquisition 5 has the position [0.0, 0.0, 0.5] mm"),
+        "{out:?}"
+    );
+    assert_eq!(only_image(&dir.path("image.h5")).placement.position, [0.0; 3]);
 }

@@ -7,11 +7,12 @@ use recon::error::{bail, checked_product, Result};
 ///
 /// Directions and positions are in the patient's coordinates (LPS: x to the left, y to the back, z to the head), in
 /// millimetres. `position` is that of the voxel with index floor(n/2) on every axis, the origin of this library's
-/// images. ISMRMRD calls it the centre of the excited volume. For an even n, that is the border between two voxels, and
-/// the voxel floor(n/2) is half a voxel beside it. But the scanner moves the centre of the volume to the origin of
-/// k-space: an object at `position` has the same phase in all samples, and its image is in voxel floor(n/2) for every n.
-/// Gadgetron's DICOM writer has the same convention for an even n (the first voxel is half a field of view before
-/// `position`, gadgets/dicom/dicom_ismrmrd_utility.cpp).
+/// images.
+///
+/// ISMRMRD calls it the centre of the excited volume. For an even n, the middle of the array is between two voxels. But
+/// the scanner demodulates the signal at the centre of the volume: an object there has the same phase in all samples.
+/// Its image is therefore in voxel floor(n/2), for even and odd n. Gadgetron's DICOM writer has the same convention for
+/// even n: its first voxel is half a field of view before `position` (gadgets/dicom/dicom_ismrmrd_utility.cpp).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Placement {
     /// The centre of the image, in mm.

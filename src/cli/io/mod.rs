@@ -31,7 +31,8 @@ use std::path::Path;
 ///
 /// - ISMRMRD: complex images with placement and index ([`ismrmrd::write_images`]);
 /// - BART: complex, `[x, y, z, channels]`, several images along dimension 10 of the array;
-/// - NIfTI: [`nifti::write_nifti`], slices, repetitions and channels along dimensions 3 to 5, the rest in separate files;
+/// - NIfTI: volumes of slices, repetitions along dimension 4, channels along dimension 5, and one file for each
+///   contrast, phase and set ([`nifti::write_nifti`]);
 /// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
 ///
 /// # Errors

@@ -53,7 +53,7 @@ impl ImageGeometry {
         }
     }
 
-    /// Returns the largest shift of a voxel in mm if the directions and voxel sizes of `other` were used for this image.
+    /// Returns the largest shift of a voxel in mm if this image had the directions and voxel sizes of `other`.
     fn turn_mm(&self, other: &ImageGeometry) -> f64 {
         let (a, b) = (self.placement.directions().map(wide), other.placement.directions().map(wide));
         let shift = |axis: usize| {
@@ -87,8 +87,8 @@ pub struct SliceStack {
     pub repetition_time_ms: Option<f32>,
 }
 
-/// Divides images of one size into stacks, one per file. Images of different contrasts, phases, sets or encodings are in
-/// different stacks. So are the slabs of 3D images.
+/// Divides images of one size into stacks, one per file. Images of different contrasts, phases, sets or encodings are
+/// in different stacks. So are the slabs of 3D images.
 ///
 /// # Errors
 /// - `InvalidArgument` if two images have the same counters, if two slices have the same position, or if slices are not

@@ -118,7 +118,7 @@ impl Outputs<'_> {
         self.check_files(image_files(self.image)?, further, inputs)
     }
 
-    /// Checks, before the computation, that images form the volumes of NIfTI files, and that each volume has a file that
+    /// Checks, before the computation, that images form the volumes of NIfTI files, and that the file of each volume
     /// can be written.
     pub fn check_volumes<'a>(
         &self,
