@@ -111,6 +111,14 @@ $(nvrtc)/ready: tests/requirements.txt
 	python3 -m venv $(nvrtc)
 	$(nvrtc)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no NVRTC from PyPI"
 
+# Files of ISMRMRD and NIfTI are written and read by other packages than recon: by the Python that RECON_TEST_PYTHON
+# names, or by this one.
+mrd := $(CARGO_TARGET_DIR)/mrd-venv
+
+$(mrd)/ready: tests/requirements-mrd.txt
+	python3 -m venv $(mrd)
+	$(mrd)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no ismrmrd and nibabel from PyPI"
+
 # Systems that the library is compiled for, though not run on.
 OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu
 
@@ -122,8 +130,10 @@ test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
 	python3 tests/mutants/run.py --check
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
+	@if [ -z "$$RECON_TEST_PYTHON" ]; then $(MAKE) --no-print-directory $(mrd)/ready; fi
 	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
-	RECON_NVRTC=$${RECON_NVRTC:-$$found} $(CARGO) test --locked --workspace --no-fail-fast
+	RECON_NVRTC=$${RECON_NVRTC:-$$found} RECON_TEST_PYTHON=$${RECON_TEST_PYTHON:-$(abspath $(mrd))/bin/python} \
+		$(CARGO) test --locked --workspace --no-fail-fast
 	@for target in $(OTHER_SYSTEMS); do \
 		if rustup target add $$target >/dev/null 2>&1; then \
 			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \

@@ -646,7 +646,7 @@ structures! {
     ScanIndex { encoding, slice, repetition, contrast, phase, set, average }
     Placement {
         position, read_dir, phase_dir, slice_dir, table_position, measurement_uid, acquisition_time_stamp,
-        physiology_time_stamp,
+        physiology_time_stamp, repetition_time_ms,
     }
     Image { dims, channels, data, fov_mm, placement, index }
 }

@@ -237,6 +237,7 @@ impl AcquisitionHeader {
             measurement_uid: self.measurement_uid,
             acquisition_time_stamp: self.acquisition_time_stamp,
             physiology_time_stamp: self.physiology_time_stamp,
+            repetition_time_ms: None,
         }
     }
 }

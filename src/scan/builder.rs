@@ -1,6 +1,7 @@
 //! Assembles the scan of one image from its acquisitions, and checks how their numbers are interpreted.
 
 use super::header::{Header, HeaderEncoding, TrajectoryKind};
+use super::position::Placement;
 use super::scan_data::Scan;
 use super::shots::{Shot, ShotData};
 use crate::base::error::{bail, checked_product, try_vec, Result};
@@ -51,6 +52,30 @@ fn warn(message: String) {
     raise(WarningKind::Acquisitions, message);
 }
 
+/// Warns if the acquisitions of an image have different positions or directions: the image gets those of the first.
+fn warn_about_positions(members: &[Shot]) {
+    /// Largest difference of positions in mm and of directions that counts as rounding.
+    const ROUNDING: f32 = 0.01;
+    let first = &members[0].header;
+    let difference = |a: [f32; 3], b: [f32; 3]| (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f32>().sqrt();
+    let differs = |shot: &&Shot| {
+        let h = &shot.header;
+        let directions = [(h.read_dir, first.read_dir), (h.phase_dir, first.phase_dir), (h.slice_dir, first.slice_dir)];
+        difference(h.position, first.position) > ROUNDING
+            || directions.iter().any(|(a, b)| difference(*a, *b) > ROUNDING)
+    };
+    if let Some(other) = members.iter().find(differs) {
+        warn(format!(
+            "acquisition {} has the position {:?} mm, but acquisition {} of the same image {:?} mm, or their directions \
+             differ: the image has the position and directions of the latter",
+            other.number,
+            other.header.position,
+            members[0].number,
+            first.position
+        ));
+    }
+}
+
 /// A scan that is being assembled.
 struct ScanBuilder<'a> {
     scan: Scan,
@@ -76,6 +101,7 @@ pub(super) fn build(header: &Header, mut data: ShotData, is_image: bool) -> Resu
     builder.scan.data = join_coils(kspace)?;
     if is_image {
         builder.check_counters(&shots)?;
+        warn_about_positions(&shots);
     }
     if let CoordinateSource::File { weights } = builder.source {
         builder.check_trajectory(weights)?;
@@ -131,7 +157,14 @@ impl<'a> ScanBuilder<'a> {
             coils: head.active_channels as usize,
             data: Vec::new(),
             times: reserve()?,
-            placement: head.placement(),
+            placement: Placement {
+                // The TR of a scan with one excitation per image; in segmented scans it is the time between excitations.
+                repetition_time_ms: match (members, &header.repetition_times_ms[..]) {
+                    ([_], [time]) if *time > 0.0 => Some(*time as f32),
+                    _ => None,
+                },
+                ..head.placement()
+            },
             coil_matrix: None,
             noise_level: None,
         };

@@ -5,6 +5,11 @@
 /// Directions and positions are in the patient's coordinates (LPS: x to the left, y to the back, z to the head), in
 /// millimetres. `position` is that of the voxel with index floor(n/2) on every axis, the origin of this library's
 /// images.
+///
+/// ISMRMRD calls it the centre of the excited volume. For an even n, the middle of the array is between two voxels. But
+/// the scanner demodulates the signal at the centre of the volume: an object there has the same phase in all samples.
+/// Its image is therefore in voxel floor(n/2), for even and odd n. Gadgetron's DICOM writer has the same convention for
+/// even n: its first voxel is half a field of view before `position` (gadgets/dicom/dicom_ismrmrd_utility.cpp).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Placement {
     /// The centre of the image, in mm.
@@ -23,6 +28,9 @@ pub struct Placement {
     pub acquisition_time_stamp: u32,
     /// The times of the first acquisition since the physiological triggers, in the scanner's units.
     pub physiology_time_stamp: [u32; 3],
+    /// The time from one repetition of the image to the next in ms; `None` if unknown. It is the TR of the header only
+    /// if each image has one excitation.
+    pub repetition_time_ms: Option<f32>,
 }
 
 impl Placement {

@@ -1,7 +1,7 @@
 //! Formats of files, and scans of several images.
 
 use crate::io::tests::write_cfl;
-use crate::io::{read_cfl, ScanIndex};
+use crate::io::{read_cfl, Placement, ScanIndex};
 use crate::{
     distance, inverse_fft, noise, only_image, raw_file, read_images, scan, space, with_lock, write_dataset, TempDir,
 };
@@ -48,6 +48,14 @@ fn slices_and_repetitions() {
     for (slice, repetition) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] {
         let mut scan = first.clone();
         scan.index = ScanIndex { slice, repetition, ..ScanIndex::default() };
+        // The slices are 8 mm apart, from the head to the feet.
+        scan.placement = Placement {
+            position: [1.0, 2.0, 3.0 - 8.0 * f32::from(slice)],
+            read_dir: [1.0, 0.0, 0.0],
+            phase_dir: [0.0, 1.0, 0.0],
+            slice_dir: [0.0, 0.0, 1.0],
+            ..Placement::default()
+        };
         scan.data.iter_mut().for_each(|z| *z *= (1 + slice + 10 * repetition) as f32);
         dataset.scans.push(scan);
     }
@@ -75,9 +83,18 @@ fn slices_and_repetitions() {
     dir.fails(1, "grid scan.h5 --slice 3 -o none.h5", &["no such slice", "slices 0, 1, 2"]);
 
     // The other formats take images of one size.
-    for (name, along) in [("all.nii", 3), ("all.cfl", 10)] {
-        dir.ok(&format!("grid scan.h5 -o {name}"));
-        assert_eq!(only_image(&dir.path(name)).channels, 6, "{along}");
+    dir.ok("grid scan.h5 -o all.cfl");
+    assert_eq!(only_image(&dir.path("all.cfl")).channels, 6);
+    // In a NIfTI file, the slices are along z in the order of their positions, and repetitions are along dimension 4.
+    dir.ok("grid scan.h5 -o all.nii");
+    let volume = only_image(&dir.path("all.nii"));
+    assert_eq!((volume.dims, volume.channels, volume.fov_mm), ([12, 10, 3], 2, [12.0, 10.0, 24.0]));
+    assert_eq!(volume.placement.position, [1.0, 2.0, -5.0]);
+    dir.ok("grid scan.h5 -o combined.h5");
+    for image in &read_images(dir.path("combined.h5")) {
+        let (z, repetition) = (2 - image.index.slice as usize, image.index.repetition as usize);
+        let slice = &volume.channel(repetition)[z * 120..][..120];
+        assert!(slice.iter().zip(&image.data).all(|(a, b)| a.re == b.norm()), "{:?}", image.index);
     }
     dir.ok("grid scan.h5 -o all.png");
     dir.ok("cg scan.h5 -o cg.h5 --iterations 3 --report cg.json");

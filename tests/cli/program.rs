@@ -21,6 +21,7 @@ mod frames;
 mod harness;
 mod messages;
 mod off_resonance;
+mod orientation;
 mod outputs;
 mod pictures;
 mod propeller;

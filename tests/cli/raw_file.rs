@@ -17,6 +17,8 @@ pub struct RawAcquisition {
     pub slice: u16,
     /// Encoding steps 1 and 2.
     pub steps: [u16; 2],
+    /// The position in the patient in mm.
+    pub position: [f32; 3],
     /// The number of trajectory dimensions.
     pub dimensions: u16,
     /// The trajectory, [dimensions, samples].
@@ -45,6 +47,7 @@ pub fn write(path: &std::path::Path, xml: &str, acquisitions: &[RawAcquisition])
                 trajectory_dimensions: a.dimensions,
                 discard_pre: a.discard_pre,
                 sample_time_us: a.sample_time,
+                position: a.position,
                 idx: StoredCounters {
                     kspace_encode_step_1: a.steps[0],
                     kspace_encode_step_2: a.steps[1],

@@ -1,6 +1,7 @@
 //! `recon fieldmap`.
 
 use crate::commands::grid::Gridding;
+use crate::io::stacks::ImageGeometry;
 use crate::io::{read_cfl, Dataset, FileUse, Format, Image, ScanIndex};
 use crate::options::{
     defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs,
@@ -130,6 +131,19 @@ impl FieldMapArgs {
         Outputs { image: &self.output, report: self.report.as_deref() }
     }
 
+    /// Checks, before the computation, that the maps form the volumes of NIfTI files.
+    fn check_volumes(&self, maps: &BTreeMap<ScanIndex, Vec<Echo>>) -> Result<()> {
+        let geometry = |(index, echoes): (&ScanIndex, &Vec<Echo>)| {
+            Some(ImageGeometry { index: *index, ..ImageGeometry::new(&echoes.first()?.image) })
+        };
+        let geometries: Vec<ImageGeometry> = maps.iter().filter_map(geometry).collect();
+        for image in std::iter::once(&self.output).chain(&self.decay) {
+            let inputs = self.inputs.iter().chain(self.whiten.file());
+            Outputs { image, report: None }.check_volumes(&geometries, &[], inputs)?;
+        }
+        Ok(())
+    }
+
     /// Returns whether the options select an image.
     fn selects(&self, index: &ScanIndex) -> bool {
         self.slice.is_none_or(|n| index.slice == n) && self.repetition.is_none_or(|n| index.repetition == n)
@@ -143,6 +157,7 @@ fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
     for echo in echoes {
         maps.entry(ScanIndex { contrast: 0, average: 0, ..echo.image.index }).or_default().push(echo);
     }
+    args.check_volumes(&maps)?;
     let options = FieldMapOptions {
         smoothing: args.smoothing,
         threshold: args.threshold,

@@ -77,7 +77,7 @@ const FORMATS: [FormatEntry; 5] = [
         name: "NIfTI",
         extensions: &[".nii", ".nii.gz"],
         uses: &[ReadImages, WriteImages, WriteSignedImages],
-        contents: "images of one size, in the fourth dimension; magnitudes unless all numbers are real",
+        contents: "volumes of slices, repetitions in the fourth dimension; magnitudes unless all numbers are real",
     },
     FormatEntry {
         format: Format::Numpy,

@@ -49,18 +49,6 @@ impl Image {
         &self.data[channel * voxels..][..voxels]
     }
 
-    /// Returns the voxel size along x, y and z in mm; 1 if the field of view is unknown.
-    pub fn voxel_mm(&self) -> [f32; 3] {
-        std::array::from_fn(|i| {
-            let size = self.fov_mm[i] / self.dims[i] as f32;
-            if size.is_finite() && size > 0.0 {
-                size
-            } else {
-                1.0
-            }
-        })
-    }
-
     /// Checks that the length of `data` is the product of the sizes, and that it is not 0.
     pub fn check(&self) -> Result<()> {
         let [x, y, z] = self.dims;

@@ -12,6 +12,7 @@ pub mod ismrmrd;
 pub mod nifti;
 pub mod npy;
 pub mod png;
+pub mod stacks;
 
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
 pub use formats::{FileUse, Format};
@@ -31,7 +32,8 @@ use std::path::Path;
 ///
 /// - ISMRMRD: complex images with placement and index ([`ismrmrd::write_images`]);
 /// - BART: complex, `[x, y, z, channels]`, several images along dimension 10 of the array;
-/// - NIfTI: [`nifti::write_nifti`], channels and images along the fourth dimension;
+/// - NIfTI: volumes of slices, repetitions along dimension 4, channels along dimension 5, and one file for each
+///   contrast, phase and set ([`nifti::write_nifti`]);
 /// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
 ///
 /// # Errors

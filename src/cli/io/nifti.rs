@@ -7,74 +7,157 @@
 
 use super::bytes::{read_up_to, write_blocks, EndianBytes};
 use super::image::{Image, Placement};
+use super::stacks::{divide_into_stacks, length, name_suffixes, ImageGeometry, SliceStack};
 use flate2::{read::MultiGzDecoder, write::GzEncoder, Compression};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The length of the header in bytes.
 const HEADER: usize = 348;
 /// The position of the data in files that we write: after the header and four bytes for "no extension".
 const OFFSET: usize = 352;
+/// NIfTI's codes of units, for lengths and times; 0 means unknown.
+const MILLIMETRE: u8 = 2;
+const SECOND: u8 = 8;
 
-/// Writes images of one size to `files`, in single precision: a 3D file for one image, or a 4D file for all channels of
-/// all images.
+/// Returns the names of the files of these stacks: `path`, or one name per stack, such as `image_contrast1.nii.gz`.
+pub fn file_names(path: &Path, stacks: &[SliceStack]) -> Vec<PathBuf> {
+    let name = Path::new(path.file_name().unwrap_or_default());
+    let is = |text: Option<&OsStr>, expected: &str| text.is_some_and(|text| text.eq_ignore_ascii_case(expected));
+    let gz = name.extension().filter(|e| is(Some(*e), "gz"));
+    let inner = Path::new(if gz.is_some() { name.file_stem().unwrap_or_default() } else { name.as_os_str() });
+    // A name without a stem, `.nii`, has no extension for the standard library.
+    let stem = if is(Some(inner.as_os_str()), ".nii") { OsStr::new("") } else { inner.file_stem().unwrap_or_default() };
+    let suffixes = name_suffixes(stacks);
+    let numbered = |suffix: &String| {
+        let mut name = stem.to_owned();
+        name.push(suffix);
+        name.push(".nii");
+        if let Some(gz) = gz {
+            name.push(".");
+            name.push(gz);
+        }
+        path.with_file_name(name)
+    };
+    match stacks.len() {
+        0 | 1 => vec![path.to_owned()],
+        _ => suffixes.iter().map(numbered).collect(),
+    }
+}
+
+/// Writes images of one size to `files`, in single precision.
+///
+/// The dimensions of a file are x, y, z, repetitions and channels. Slices of 2D images are along z, sorted by their
+/// position ([`divide_into_stacks`]). Other images than slices and repetitions have their own files ([`file_names`]),
+/// and a warning lists them.
 ///
 /// The numbers are magnitudes, or the values themselves if all are real. The file is compressed if its name ends with
-/// `.gz`. Voxel sizes are in mm. The position and directions of the first image become the affine transform of the
-/// file. x and y change their signs: ISMRMRD has x to the left and y to the back, NIfTI x to the right and y to the
-/// front. If position and directions are unknown, the file has those of [`Placement::directions`], with the origin in
-/// the middle of the image, and sform code 2 (aligned) instead of 1 (scanner).
+/// `.gz`. Voxel sizes are in mm. Position and directions become the affine transform of the file. x and y change their
+/// signs: ISMRMRD has x to the left and y to the back, NIfTI x to the right and y to the front. If position and
+/// directions are unknown, the file has those of [`Placement::directions`], with the origin in the middle of the image,
+/// and sform code 2 (aligned) instead of 1 (scanner).
 ///
 /// # Errors
 ///
-/// - `InvalidArgument`: there are no images.
+/// - `InvalidArgument`: there are no images, or they do not form volumes ([`divide_into_stacks`]).
 /// - `InvalidSize`, `SizeMismatch`: images are not well formed, or differ in size.
 /// - `Unsupported`: a size is above 32767, the maximum of NIfTI-1.
 /// - `IO`: the file cannot be written.
 pub fn write_nifti(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
-    let header = header(images).map_err(|e| e.within(path.display()))?;
+    let within = |e: Error| e.within(path.display());
+    let channels = check_sizes(images).map_err(within)?;
+    let geometries: Vec<ImageGeometry> = images.iter().map(ImageGeometry::new).collect();
+    let stacks = divide_into_stacks(&geometries).map_err(within)?;
+    let names = file_names(path, &stacks);
+    if names.len() > 1 {
+        let list = names.iter().map(|name| name.display().to_string()).collect::<Vec<_>>().join(", ");
+        log::warn!("{}: images that do not form one volume are in separate files: {list}", path.display());
+    }
+    for (stack, name) in stacks.iter().zip(&names) {
+        warn_about_geometry(stack, images, name);
+        let header = header(stack, channels).map_err(|e| e.within(name.display()))?;
+        write_file(&files.add(name)?, name, &header, stack, images)?;
+    }
+    Ok(())
+}
+
+/// Checks that images are well formed and have the same size, and returns their number of channels.
+fn check_sizes(images: &[Image]) -> Result<usize> {
+    let Some(first) = images.first() else {
+        bail!(InvalidArgument, "no image was given: give one or more");
+    };
+    for image in images {
+        image.check()?;
+        if (image.dims, image.channels) != (first.dims, first.channels) {
+            bail!(
+                SizeMismatch,
+                "images of {:?} voxels in {} channels and of {:?} in {} cannot share a file: write a .h5 file",
+                first.dims,
+                first.channels,
+                image.dims,
+                image.channels
+            );
+        }
+    }
+    Ok(first.channels)
+}
+
+/// Warns if the order or the step of slices, or the size of voxels, is not from the headers.
+fn warn_about_geometry(stack: &SliceStack, images: &[Image], path: &Path) {
+    let slices = stack.images.len() / stack.repetitions;
+    if !stack.is_placed && slices > 1 {
+        log::warn!(
+            "{}: the acquisition headers have no valid positions and directions: the {slices} slices are in the order \
+             of their numbers, {} mm apart",
+            path.display(),
+            length(stack.columns[2])
+        );
+    }
+    if stack.is_placed && !stack.has_voxel_size {
+        let fov = images[stack.images[0]].fov_mm;
+        log::warn!(
+            "{}: the field of view is {fov:?} mm: the voxel size is unknown along axes with 0, and 1 mm is written",
+            path.display()
+        );
+    }
+}
+
+/// Writes the images of a stack to the file `part`, which becomes the file `path`.
+fn write_file(part: &Path, path: &Path, header: &[u8], stack: &SliceStack, images: &[Image]) -> Result<()> {
     let gzip = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("gz"));
-    let part = files.add(path)?;
     let write = || {
         let mut file = File::create(part)?;
         if gzip {
             let mut out = GzEncoder::new(&mut file, Compression::default());
-            write_body(&mut out, &header, images)?;
+            write_body(&mut out, header, stack, images)?;
             out.finish()?;
         } else {
-            write_body(&mut file, &header, images)?;
+            write_body(&mut file, header, stack, images)?;
         }
         file.flush()
     };
     write().map_err(|e| Error::new(ErrorKind::IO, format!("{}: {e}", path.display())))
 }
 
-fn write_body(out: &mut impl Write, header: &[u8], images: &[Image]) -> std::io::Result<()> {
+fn write_body(out: &mut impl Write, header: &[u8], stack: &SliceStack, images: &[Image]) -> std::io::Result<()> {
     out.write_all(header)?;
-    let real = images.iter().all(|image| image.data.iter().all(|z| z.im == 0.0));
-    for image in images {
-        write_blocks(out, &image.data, |z, block| block.extend(if real { z.re } else { z.norm() }.to_le_bytes()))?;
+    let members = || stack.images.iter().map(|&i| &images[i]);
+    let real = members().all(|image| image.data.iter().all(|z| z.im == 0.0));
+    let channels = members().next().map_or(0, |image| image.channels);
+    for image_channel in (0..channels).flat_map(|channel| members().map(move |image| image.channel(channel))) {
+        write_blocks(out, image_channel, |z, block| block.extend(if real { z.re } else { z.norm() }.to_le_bytes()))?;
     }
     Ok(())
 }
 
-fn header(images: &[Image]) -> Result<Vec<u8>> {
-    let Some(first) = images.first() else {
-        bail!(InvalidArgument, "no image was given: give one or more");
-    };
-    for image in images {
-        image.check()?;
-        if image.dims != first.dims {
-            bail!(SizeMismatch, "images of {:?} and {:?} voxels cannot share a file", first.dims, image.dims);
-        }
-    }
-    let frames: usize = images.iter().map(|i| i.channels).sum();
-    let [nx, ny, nz] = first.dims;
-    let sizes = [nx, ny, nz, frames];
+fn header(stack: &SliceStack, channels: usize) -> Result<Vec<u8>> {
+    let [nx, ny, nz] = stack.dims;
+    let sizes = [nx, ny, nz, stack.repetitions, channels];
     if sizes.iter().any(|&n| n > i16::MAX as usize) {
         bail!(
             Unsupported,
@@ -88,43 +171,37 @@ fn header(images: &[Image]) -> Result<Vec<u8>> {
     let (f32s, i16s) = (f32::to_le_bytes, i16::to_le_bytes);
     put(0, &(HEADER as i32).to_le_bytes());
     put(38, b"r");
-    put(40, &i16s(if frames > 1 { 4 } else { 3 }));
+    put(40, &i16s(if channels > 1 { 5 } else { 3 + i16::from(stack.repetitions > 1) }));
     for i in 0..7 {
         put(42 + 2 * i, &i16s(*sizes.get(i).unwrap_or(&1) as i16));
     }
     put(70, &i16s(16)); // float32
     put(72, &i16s(32)); // bits
-    let voxel = first.voxel_mm();
-    for i in 0..7 {
-        put(80 + 4 * i, &f32s(*voxel.get(i).unwrap_or(&1.0)));
+    let voxel = stack.columns.map(length);
+    let repetition_time = stack.repetition_time_ms.filter(|ms| *ms > 0.0 && ms.is_finite());
+    let spacings = voxel.map(|mm| mm as f32).into_iter().chain([repetition_time.map_or(0.0, |ms| ms / 1000.0)]);
+    for (i, spacing) in spacings.chain([1.0; 3]).enumerate() {
+        put(80 + 4 * i, &f32s(spacing));
     }
     put(108, &f32s(OFFSET as f32));
     put(112, &f32s(1.0)); // slope
-    put(123, &[2]); // mm
+    let units = if stack.has_voxel_size { MILLIMETRE } else { 0 } | if repetition_time.is_some() { SECOND } else { 0 };
+    put(123, &[units]);
     put(148, b"recon");
 
     // The directions of x, y and z in RAS coordinates are the columns of the affine transform.
-    let p = &first.placement;
-    let is_placed = p.is_known();
-    let ras = |v: [f32; 3]| [-v[0] as f64, -v[1] as f64, v[2] as f64];
-    let directions = p.directions().map(ras);
-    let mut origin = if is_placed { ras(p.position) } else { [0.0; 3] };
-    for axis in 0..3 {
-        let distance = (first.dims[axis] / 2) as f64 * voxel[axis] as f64;
-        for row in 0..3 {
-            origin[row] -= directions[axis][row] * distance;
-        }
-    }
-    let (quaternion, qfac) = quaternion(directions);
-    let code = if is_placed { 1 } else { 2 };
+    let ras = |v: [f64; 3]| [-v[0], -v[1], v[2]];
+    let (columns, origin) = (stack.columns.map(ras), ras(stack.origin));
+    let (quaternion, qfac) = quaternion(std::array::from_fn(|axis| columns[axis].map(|v| v / voxel[axis])));
+    let code = if stack.is_placed { 1 } else { 2 };
     put(76, &f32s(qfac));
     put(252, &i16s(code));
     put(254, &i16s(code));
     for i in 0..3 {
         put(256 + 4 * i, &f32s(quaternion[i] as f32));
         put(268 + 4 * i, &f32s(origin[i] as f32));
-        for axis in 0..3 {
-            put(280 + 16 * i + 4 * axis, &f32s((directions[axis][i] * voxel[axis] as f64) as f32));
+        for (axis, column) in columns.iter().enumerate() {
+            put(280 + 16 * i + 4 * axis, &f32s(column[i] as f32));
         }
         put(292 + 16 * i, &f32s(origin[i] as f32));
     }
@@ -455,6 +532,53 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Sizes, spacings and units of a file with repetitions and channels, whose order in the data is checked too.
+    #[test]
+    fn repetitions_and_channels() {
+        let dir = TempDir::new();
+        let path = dir.path("a.nii");
+        let image = |slice: u16, repetition: u16, time: Option<f32>| {
+            let value = |channel: u16| Complex::from(f32::from(100 * channel + 10 * repetition + slice));
+            let mut image = Image::new([1, 1, 1], 2, vec![value(0), value(1)]).unwrap();
+            image.fov_mm = [2.0, 3.0, 4.0];
+            (image.index.slice, image.index.repetition) = (slice, repetition);
+            let position = [0.0, 0.0, -5.0 * f32::from(slice)];
+            let (read_dir, phase_dir, slice_dir) = ([1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]);
+            image.placement = Placement { position, read_dir, phase_dir, slice_dir, ..Default::default() };
+            image.placement.repetition_time_ms = time;
+            image
+        };
+        for (time, spacing, units) in [(Some(2500.0), 2.5, 10), (None, 0.0, 2), (Some(f32::NAN), 0.0, 2)] {
+            let images: Vec<_> = (0..6).map(|i| image(i % 3, i / 3, time)).collect();
+            write_nifti(&path, &images).unwrap();
+            let file = std::fs::read(&path).unwrap();
+            let n = EndianBytes { is_big_endian: false, bytes: &file };
+            assert_eq!([40, 42, 44, 46, 48, 50].map(|at| n.i16(at)), [5, 1, 1, 3, 2, 2]);
+            assert_eq!([80, 84, 88, 92].map(|at| n.f32(at)), [2.0, 3.0, 5.0, spacing]);
+            assert_eq!(n.u8(123), units);
+            let data: Vec<f32> = (0..12).map(|i| n.f32(OFFSET + 4 * i)).collect();
+            assert_eq!(data, [2., 1., 0., 12., 11., 10., 102., 101., 100., 112., 111., 110.]);
+            // The first voxel is that of slice 2.
+            assert_eq!(affines(&file)[1][2], [0.0, 0.0, 5.0, -10.0]);
+        }
+        // Two echoes of two slabs are four files.
+        let slab = |slice: u16, contrast: u16| {
+            let mut image = Image::new([1, 1, 2], 1, ramp(2)).unwrap();
+            (image.index.slice, image.index.contrast) = (slice, contrast);
+            image
+        };
+        let stacks =
+            divide_into_stacks(&[slab(0, 0), slab(0, 1), slab(1, 0), slab(1, 1)].map(|i| ImageGeometry::new(&i)));
+        let stacks = stacks.unwrap();
+        let names = |path: &str| file_names(Path::new(path), &stacks).iter().map(|p| p.display().to_string()).collect();
+        let found: Vec<String> = names("folder.nii/a.b.nii.GZ");
+        let expected = ["slice0_contrast0", "slice0_contrast1", "slice1_contrast0", "slice1_contrast1"];
+        assert_eq!(found, expected.map(|part| format!("folder.nii/a.b_{part}.nii.GZ")));
+        let found: Vec<String> = names(".nii");
+        assert_eq!(found, expected.map(|part| format!("_{part}.nii")));
+        assert_eq!(file_names(Path::new("a.NII"), &stacks[..1]), [Path::new("a.NII")]);
     }
 
     #[test]

@@ -119,7 +119,10 @@ fn formats_are_recognised_by_extension() {
 #[test]
 fn several_images_in_one_file() {
     let dir = TempDir::new();
-    let images: Vec<_> = (0..3).map(|i| Image::new([4, 3, 1], 1, ramp(12 + i)[i..].to_vec()).unwrap()).collect();
+    let mut images: Vec<_> = (0..3).map(|i| Image::new([4, 3, 1], 1, ramp(12 + i)[i..].to_vec()).unwrap()).collect();
+    let e = write_images(dir.path("same.nii"), &images).unwrap_err();
+    assert!(e.message().contains("same.nii: two images have the numbers slice 0 and repetition 0"), "{e}");
+    images.iter_mut().enumerate().for_each(|(i, image)| image.index.repetition = i as u16);
     for name in ["a.h5", "a.cfl", "a.nii", "a.png"] {
         write_images(dir.path(name), &images).unwrap();
     }

@@ -1,5 +1,6 @@
 //! The description of a run, and its loop over scans.
 
+use crate::io::stacks::ImageGeometry;
 use crate::io::{Dataset, Image, Scan};
 use crate::options::{in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
 use crate::progress::ProgressIndicator;
@@ -238,20 +239,38 @@ impl<'a, R: Reconstruction> Job<'a, R> {
             off_resonance.check()?;
         }
         self.reconstruction.check()?;
+        self.outputs.check(&self.reconstruction.output_files(), self.inputs())
+    }
+
+    /// Returns the files that are read.
+    fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
         let maps = self.off_resonance.into_iter().flat_map(|args| args.files());
-        let inputs = self.input.files().chain(self.reconstruction.input_files()).chain(maps);
-        self.outputs.check(&self.reconstruction.output_files(), inputs)
+        self.input.files().chain(self.reconstruction.input_files()).chain(maps)
+    }
+
+    /// Checks, before the computation, that the images of these scans fit into the output file.
+    fn check_images(&self, session: &Session) -> Result<()> {
+        let size = |number: usize| {
+            let channels = self.reconstruction.channels(&session.scans[number])?;
+            Some((session.resizes[number].requested(), channels))
+        };
+        let numbers = || 0..session.scans.len();
+        check_sizes(self.outputs.image, numbers().filter_map(size))?;
+        let geometry = |number: usize| ImageGeometry {
+            index: session.scans[number].index,
+            dims: session.resizes[number].requested(),
+            fov_mm: session.resizes[number].fov_mm,
+            placement: session.scans[number].placement,
+        };
+        let images: Vec<ImageGeometry> = numbers().map(geometry).collect();
+        self.outputs.check_volumes(&images, &self.reconstruction.output_files(), self.inputs())
     }
 }
 
 /// Reconstructs raw data in memory, from a file or a scanner, and writes the outputs.
 fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Result<()> {
     let session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
-    let size = |number: usize| {
-        let channels = job.reconstruction.channels(&session.scans[number])?;
-        Some((session.resizes[number].requested(), channels))
-    };
-    check_sizes(job.outputs.image, (0..session.scans.len()).filter_map(size))?;
+    job.check_images(&session)?;
     let Reconstructed { images, reports, plan, state } = reconstruct::<T, _>(job.reconstruction, &session)?;
     let mut files = AtomicFiles::new();
     job.reconstruction.write(plan, state, &mut files)?;

@@ -19,4 +19,5 @@ pub mod resize;
 pub mod sampling;
 pub mod scan_images;
 pub mod session;
+mod slices;
 pub mod weights;

@@ -5,10 +5,11 @@ use crate::options::{OffResonanceArgs, TimeArgs};
 use crate::reader::read_images;
 use crate::run::input::scan_name;
 use crate::run::resize::{order_hint, MatrixResize};
+use crate::run::slices::{first_of_each_slice, slices_of_scans};
 use recon::bail;
 use recon::error::{try_reserve, try_vec};
 use recon::scan::TrajectoryKind;
-use recon::{Complex, Real, Result};
+use recon::{Complex, Error, Real, Result};
 use std::path::{Path, PathBuf};
 
 /// One map of a file.
@@ -65,10 +66,10 @@ impl Quantity {
         Ok(numbers)
     }
 
-    /// Reads all maps of a file.
-    fn read(self, path: &Path) -> Result<Vec<MapVolume>> {
+    /// Returns the maps of the images of a file.
+    fn maps(self, path: &Path, images: &[Image]) -> Result<Vec<MapVolume>> {
         let mut volumes = Vec::new();
-        for image in &read_images(path)? {
+        for image in images {
             for channel in 0..image.channels {
                 volumes.push(MapVolume { dims: image.dims, data: self.numbers(path, image.channel(channel))? });
             }
@@ -78,7 +79,7 @@ impl Quantity {
 
     /// Reads the only map of a file, which must have this matrix.
     pub fn read_one(self, path: &Path, matrix: [usize; 3]) -> Result<Vec<f32>> {
-        let mut volumes = self.read(path)?;
+        let mut volumes = self.maps(path, &read_images(path)?)?;
         if volumes.len() != 1 {
             bail!(SizeMismatch, "{}: the file has {} maps, but exactly one is required", path.display(), volumes.len());
         }
@@ -105,7 +106,9 @@ struct QuantityMaps {
 
 impl QuantityMaps {
     fn read(path: &Path, quantity: Quantity, scans: &[Scan], resizes: &[MatrixResize]) -> Result<QuantityMaps> {
-        let volumes = quantity.read(path)?;
+        let within = |e: Error| e.within(path.display());
+        let images = slices_of_scans(read_images(path)?, &first_of_each_slice(scans)).map_err(within)?;
+        let volumes = quantity.maps(path, &images)?;
         let map_of_scan = assign_maps(volumes.len(), scans).map_err(|e| e.within(path.display()))?;
         let mut data: Vec<Vec<f32>> = vec![Vec::new(); volumes.len()];
         let mut resize_of_map: Vec<Option<MatrixResize>> = vec![None; volumes.len()];

@@ -1,6 +1,8 @@
 //! Outputs: their checks before the computation, images, reports, and text on the standard output.
 
 use crate::io::cfl::pair;
+use crate::io::nifti::file_names;
+use crate::io::stacks::{divide_into_stacks, ImageGeometry};
 use crate::io::{FileUse, Format, Image, ScanIndex};
 use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
@@ -113,7 +115,30 @@ pub struct Outputs<'a> {
 impl Outputs<'_> {
     /// Checks the outputs and `further` output files before the computation.
     pub fn check<'a>(&self, further: &[PathBuf], inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<()> {
-        let mut files = image_files(self.image)?;
+        self.check_files(image_files(self.image)?, further, inputs)
+    }
+
+    /// Checks, before the computation, that images form the volumes of NIfTI files, and that the file of each volume
+    /// can be written.
+    pub fn check_volumes<'a>(
+        &self,
+        images: &[ImageGeometry],
+        further: &[PathBuf],
+        inputs: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> Result<()> {
+        if Format::of(self.image) != Some(Format::Nifti) {
+            return Ok(());
+        }
+        let stacks = divide_into_stacks(images).map_err(|e| e.within(self.image.display()))?;
+        self.check_files(file_names(self.image, &stacks), further, inputs)
+    }
+
+    fn check_files<'a>(
+        &self,
+        mut files: Vec<PathBuf>,
+        further: &[PathBuf],
+        inputs: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> Result<()> {
         files.extend(self.report.filter(|path| *path != Path::new(STANDARD_OUTPUT)).map(Path::to_owned));
         files.extend_from_slice(further);
         check_outputs(&files, inputs)

@@ -4,6 +4,7 @@ use crate::io::Scan;
 use crate::reader::read_images;
 use crate::run::resize::{order_hint, MatrixResize};
 use crate::run::session::Session;
+use crate::run::slices::{first_of_each_slice, slices_of_scans};
 use recon::bail;
 use recon::{Complex, Result};
 use std::path::Path;
@@ -19,6 +20,12 @@ impl ScanImages {
     pub fn read(path: &Path, session: &Session, channels: impl Fn(&Scan) -> usize) -> Result<ScanImages> {
         let Session { scans, resizes, .. } = session;
         let files = read_images(path)?;
+        // A volume with repetitions has as many channels as images of each slice.
+        let targets = match files.first() {
+            Some(image) if image.channels > 1 => first_of_each_slice(scans),
+            _ => scans.iter().collect(),
+        };
+        let files = slices_of_scans(files, &targets).map_err(|e| e.within(path.display()))?;
         let per_scan = channels(&scans[0]);
         let dims = files[0].dims;
         let mut volumes: Vec<&[Complex<f32>]> = Vec::new();

@@ -271,6 +271,7 @@ fn read_series(node: &hdf5::Group) -> Result<Vec<Image>> {
             measurement_uid: h.measurement_uid,
             acquisition_time_stamp: h.acquisition_time_stamp,
             physiology_time_stamp: h.physiology_time_stamp,
+            repetition_time_ms: None,
         };
         image.index = ScanIndex {
             encoding: 0,

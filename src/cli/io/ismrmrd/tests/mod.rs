@@ -125,6 +125,7 @@ fn dataset() -> Dataset {
                 measurement_uid: 77,
                 acquisition_time_stamp: 123,
                 physiology_time_stamp: [4, 5, 6],
+                repetition_time_ms: None,
             },
             coil_matrix: None,
             noise_level: None,
