@@ -390,6 +390,56 @@ typedef enum {
     RECON_TRAJECTORY_OTHER = 5,
 } recon_trajectory_kind;
 
+// The trajectory of acquisitions that have none.
+typedef enum {
+    // The trajectory that the header names.
+    RECON_HEADER_TRAJECTORY_AUTO = 0,
+    // Lines of a Cartesian grid.
+    RECON_HEADER_TRAJECTORY_CARTESIAN = 1,
+    // Spokes at equal angles, in a plane or as a stack of stars.
+    RECON_HEADER_TRAJECTORY_RADIAL = 2,
+    // Spokes at multiples of a golden or tiny golden angle, in a plane or as a stack of stars.
+    RECON_HEADER_TRAJECTORY_GOLDEN_ANGLE = 3,
+    // Spokes through a ball, in directions from the golden means of two dimensions (Chan et al. 2009).
+    RECON_HEADER_TRAJECTORY_KOOSHBALL_GOLDEN_MEANS = 4,
+    // Spokes through a ball, in directions on a phyllotaxis spiral (Piccini et al. 2011).
+    RECON_HEADER_TRAJECTORY_KOOSHBALL_PHYLLOTAXIS = 5,
+    // Spokes through a ball with the same solid angle for each, as recon_trajectory_radial3d.
+    RECON_HEADER_TRAJECTORY_KOOSHBALL_EQUAL_AREA = 6,
+    // Spirals of the variable-density design of Hargreaves.
+    RECON_HEADER_TRAJECTORY_SPIRAL = 7,
+    // Echo-planar lines with samples on the ramps of the gradient.
+    RECON_HEADER_TRAJECTORY_EPI = 8,
+} recon_header_trajectory;
+
+// Conventions for trajectories that the header does not define.
+typedef enum {
+    // No convention: what is open is an error.
+    RECON_CONVENTION_NONE = 0,
+    // Conventions of Gadgetron's radial gadgets, in the plane.
+    RECON_CONVENTION_GADGETRON = 1,
+} recon_trajectory_convention;
+
+// The number from which the direction of a spoke is computed.
+typedef enum {
+    // Both numbers, which must agree.
+    RECON_SPOKE_NUMBER_AUTO = 0,
+    // The counter kspace_encode_step_1.
+    RECON_SPOKE_NUMBER_ENCODING_STEP = 1,
+    // The number of earlier acquisitions of the same encoding, slice, contrast and set.
+    RECON_SPOKE_NUMBER_ACQUISITION_ORDER = 2,
+} recon_spoke_number;
+
+// The scale of a spiral from the header.
+typedef enum {
+    // Both scales, which must agree.
+    RECON_SPIRAL_EXTENT_AUTO = 0,
+    // k in 1/cm times the voxel size of the encoded matrix.
+    RECON_SPIRAL_EXTENT_FIELD_OF_VIEW = 1,
+    // krmax_per_cm is the edge of the encoded matrix's k-space, as in Gadgetron.
+    RECON_SPIRAL_EXTENT_MATRIX = 2,
+} recon_spiral_extent;
+
 // A plan: everything that depends on the trajectory. Created by recon_plan_create. Any number of threads may use a
 // plan at once.
 typedef struct recon_plan recon_plan;
@@ -880,6 +930,40 @@ typedef struct {
     // Not 0 (default 1): noise acquisitions whiten the coils of image and calibration. Images are then in units of the
     // noise's standard deviation.
     uint32_t whiten;
+    // A recon_header_trajectory: the trajectory of acquisitions that have none, unless the encoding is Cartesian.
+    // Default: RECON_HEADER_TRAJECTORY_AUTO, that of the header. The next fields settle what the header leaves open.
+    uint32_t header_trajectory;
+    // A recon_trajectory_convention, for everything that is not in the header or in the other fields. Default:
+    // RECON_CONVENTION_NONE.
+    uint32_t convention;
+    // A recon_spoke_number: the number from which the direction of a spoke is computed. Default:
+    // RECON_SPOKE_NUMBER_AUTO.
+    uint32_t spoke_number;
+    // A recon_spiral_extent: the scale of a spiral. Default: RECON_SPIRAL_EXTENT_AUTO.
+    uint32_t spiral_extent;
+    // Number N of the tiny golden angle: 1 for the golden angle of 111.246 degrees, negative for a rotation from y
+    // towards x. 0 (default): from the header.
+    int32_t golden_angle;
+    // Number of spokes in the range of angles. 0 (default): from the encoding limits.
+    uint32_t spoke_count;
+    // Number of successive frames whose spokes interleave. 0 (default): 1.
+    uint32_t frames_per_rotation;
+    // Number of samples along a spoke from one edge of k-space to the other. 0 (default): those of an acquisition.
+    uint32_t readout_samples;
+    // Range of the angles of spokes or interleaves in degrees, positive from x towards y. NAN (default): from the
+    // header.
+    double angle_range_degrees;
+    // Angle of the first spoke or interleaf in degrees. NAN (default): from the header.
+    double first_angle_degrees;
+    // Sample at the centre of k-space. NAN (default): that of the acquisition; 0 for a spiral.
+    double center_sample;
+    // Delay of the gradients in microseconds. NAN (default): 0.
+    double gradient_delay_us;
+    // Time between samples in microseconds. NAN (default): from the acquisitions and the header.
+    double sample_time_us;
+    // Time from the beginning of an echo-planar gradient to its first sample in microseconds. NAN (default): the
+    // samples are in the middle of the gradient.
+    double acquisition_delay_us;
 } recon_scan_options;
 
 // Properties of the data of one image. Initialise them with recon_scan_properties_init. The arrays belong to the

@@ -429,6 +429,64 @@ c_enum! {
 }
 
 c_enum! {
+    /// The trajectory of acquisitions that have none.
+    pub enum recon_header_trajectory "header_trajectory" as HeaderKindNumber {
+        /// The trajectory that the header names.
+        RECON_HEADER_TRAJECTORY_AUTO = 0 is Auto, "auto";
+        /// Lines of a Cartesian grid.
+        RECON_HEADER_TRAJECTORY_CARTESIAN = 1 is Cartesian, "cartesian";
+        /// Spokes at equal angles, in a plane or as a stack of stars.
+        RECON_HEADER_TRAJECTORY_RADIAL = 2 is Radial, "radial";
+        /// Spokes at multiples of a golden or tiny golden angle, in a plane or as a stack of stars.
+        RECON_HEADER_TRAJECTORY_GOLDEN_ANGLE = 3 is GoldenAngle, "goldenangle";
+        /// Spokes through a ball, in directions from the golden means of two dimensions (Chan et al. 2009).
+        RECON_HEADER_TRAJECTORY_KOOSHBALL_GOLDEN_MEANS = 4 is KooshballGoldenMeans, "kooshball_golden_means";
+        /// Spokes through a ball, in directions on a phyllotaxis spiral (Piccini et al. 2011).
+        RECON_HEADER_TRAJECTORY_KOOSHBALL_PHYLLOTAXIS = 5 is KooshballPhyllotaxis, "kooshball_phyllotaxis";
+        /// Spokes through a ball with the same solid angle for each, as recon_trajectory_radial3d.
+        RECON_HEADER_TRAJECTORY_KOOSHBALL_EQUAL_AREA = 6 is KooshballEqualArea, "kooshball_equal_area";
+        /// Spirals of the variable-density design of Hargreaves.
+        RECON_HEADER_TRAJECTORY_SPIRAL = 7 is Spiral, "spiral";
+        /// Echo-planar lines with samples on the ramps of the gradient.
+        RECON_HEADER_TRAJECTORY_EPI = 8 is Epi, "epi";
+    }
+}
+
+c_enum! {
+    /// Conventions for trajectories that the header does not define.
+    pub enum recon_trajectory_convention "convention" as ConventionNumber {
+        /// No convention: what is open is an error.
+        RECON_CONVENTION_NONE = 0 is None, "none";
+        /// Conventions of Gadgetron's radial gadgets, in the plane.
+        RECON_CONVENTION_GADGETRON = 1 is Gadgetron, "gadgetron";
+    }
+}
+
+c_enum! {
+    /// The number from which the direction of a spoke is computed.
+    pub enum recon_spoke_number "spoke_number" as SpokeNumberChoice {
+        /// Both numbers, which must agree.
+        RECON_SPOKE_NUMBER_AUTO = 0 is Auto, "auto";
+        /// The counter kspace_encode_step_1.
+        RECON_SPOKE_NUMBER_ENCODING_STEP = 1 is EncodingStep, "encoding_step";
+        /// The number of earlier acquisitions of the same encoding, slice, contrast and set.
+        RECON_SPOKE_NUMBER_ACQUISITION_ORDER = 2 is AcquisitionOrder, "acquisition_order";
+    }
+}
+
+c_enum! {
+    /// The scale of a spiral from the header.
+    pub enum recon_spiral_extent "spiral_extent" as SpiralExtentChoice {
+        /// Both scales, which must agree.
+        RECON_SPIRAL_EXTENT_AUTO = 0 is Auto, "auto";
+        /// k in 1/cm times the voxel size of the encoded matrix.
+        RECON_SPIRAL_EXTENT_FIELD_OF_VIEW = 1 is FieldOfView, "field_of_view";
+        /// krmax_per_cm is the edge of the encoded matrix's k-space, as in Gadgetron.
+        RECON_SPIRAL_EXTENT_MATRIX = 2 is Matrix, "matrix";
+    }
+}
+
+c_enum! {
     /// How k-space is traversed: the trajectory of an encoding in ISMRMRD's header.
     pub enum recon_trajectory_kind "trajectory" for TrajectoryKind {
         /// Lines of a Cartesian grid.
@@ -477,7 +535,7 @@ c_enum! {
 }
 
 /// Tables of all enumerations.
-static ALL: [&EnumTable; 23] = [
+static ALL: [&EnumTable; 27] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
@@ -498,6 +556,10 @@ static ALL: [&EnumTable; 23] = [
     &<WarningNumber as Enumeration>::TABLE,
     &<BladePhase as Enumeration>::TABLE,
     &<CompletionCounter as Enumeration>::TABLE,
+    &<HeaderKindNumber as Enumeration>::TABLE,
+    &<ConventionNumber as Enumeration>::TABLE,
+    &<SpokeNumberChoice as Enumeration>::TABLE,
+    &<SpiralExtentChoice as Enumeration>::TABLE,
     &<TrajectoryKind as Enumeration>::TABLE,
     &<AcquisitionPurpose as Enumeration>::TABLE,
     &<LevelFilter as Enumeration>::TABLE,

@@ -1,6 +1,6 @@
 //! The structures of scans: acquisitions that become images.
 
-use super::enumerations::Enumeration;
+use super::enumerations::{ConventionNumber, Enumeration, HeaderKindNumber, SpiralExtentChoice, SpokeNumberChoice};
 use super::versioned::{versioned, VersionedStruct};
 use crate::scan::{CompletionCounter, TrajectoryKind};
 use std::ffi::c_void;
@@ -21,6 +21,40 @@ pub struct recon_scan_options {
     /// Not 0 (default 1): noise acquisitions whiten the coils of image and calibration. Images are then in units of the
     /// noise's standard deviation.
     pub whiten: u32,
+    /// A recon_header_trajectory: the trajectory of acquisitions that have none, unless the encoding is Cartesian.
+    /// Default: RECON_HEADER_TRAJECTORY_AUTO, that of the header. The next fields settle what the header leaves open.
+    pub header_trajectory: u32,
+    /// A recon_trajectory_convention, for everything that is not in the header or in the other fields. Default:
+    /// RECON_CONVENTION_NONE.
+    pub convention: u32,
+    /// A recon_spoke_number: the number from which the direction of a spoke is computed. Default:
+    /// RECON_SPOKE_NUMBER_AUTO.
+    pub spoke_number: u32,
+    /// A recon_spiral_extent: the scale of a spiral. Default: RECON_SPIRAL_EXTENT_AUTO.
+    pub spiral_extent: u32,
+    /// Number N of the tiny golden angle: 1 for the golden angle of 111.246 degrees, negative for a rotation from y
+    /// towards x. 0 (default): from the header.
+    pub golden_angle: i32,
+    /// Number of spokes in the range of angles. 0 (default): from the encoding limits.
+    pub spoke_count: u32,
+    /// Number of successive frames whose spokes interleave. 0 (default): 1.
+    pub frames_per_rotation: u32,
+    /// Number of samples along a spoke from one edge of k-space to the other. 0 (default): those of an acquisition.
+    pub readout_samples: u32,
+    /// Range of the angles of spokes or interleaves in degrees, positive from x towards y. NAN (default): from the
+    /// header.
+    pub angle_range_degrees: f64,
+    /// Angle of the first spoke or interleaf in degrees. NAN (default): from the header.
+    pub first_angle_degrees: f64,
+    /// Sample at the centre of k-space. NAN (default): that of the acquisition; 0 for a spiral.
+    pub center_sample: f64,
+    /// Delay of the gradients in microseconds. NAN (default): 0.
+    pub gradient_delay_us: f64,
+    /// Time between samples in microseconds. NAN (default): from the acquisitions and the header.
+    pub sample_time_us: f64,
+    /// Time from the beginning of an echo-planar gradient to its first sample in microseconds. NAN (default): the
+    /// samples are in the middle of the gradient.
+    pub acquisition_delay_us: f64,
 }
 
 /// Properties of the data of one image. Initialise them with recon_scan_properties_init. The arrays belong to the
@@ -118,7 +152,13 @@ pub struct recon_scan_counts {
     pub unused: u64,
 }
 
-versioned!(recon_scan_options, 16, { complete: CompletionCounter::None.number(), conjugate: 0, whiten: 1 });
+versioned!(recon_scan_options, 96, {
+    complete: CompletionCounter::None.number(), conjugate: 0, whiten: 1, header_trajectory: HeaderKindNumber::Auto.number(),
+    convention: ConventionNumber::None.number(), spoke_number: SpokeNumberChoice::Auto.number(),
+    spiral_extent: SpiralExtentChoice::Auto.number(), golden_angle: 0, spoke_count: 0, frames_per_rotation: 0,
+    readout_samples: 0, angle_range_degrees: f64::NAN, first_angle_degrees: f64::NAN, center_sample: f64::NAN,
+    gradient_delay_us: f64::NAN, sample_time_us: f64::NAN, acquisition_delay_us: f64::NAN,
+});
 versioned!(recon_scan_properties, 376, {
     ndim: 0, encoded_matrix: [0; 3], recon_matrix: [0; 3], encoded_fov_mm: [0.0; 3], recon_fov_mm: [0.0; 3],
     samples: 0, shots: 0, coils: 0, coordinates: [null(); 3], weights: null(), times: null(), kspace: null(),

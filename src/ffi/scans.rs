@@ -1,7 +1,9 @@
 //! Scans: acquisitions of a scanner that become the data of images.
 
 use super::arrays::{check_pointer, size, CallArrays};
-use super::enumerations::{choice, Enumeration};
+use super::enumerations::{
+    choice, ConventionNumber, Enumeration, HeaderKindNumber, SpiralExtentChoice, SpokeNumberChoice,
+};
 use super::scan_structs::*;
 use super::status::{call, recon_status};
 use super::structs::recon_geometry;
@@ -9,7 +11,8 @@ use super::versioned::{read_or_initial, StructOutput};
 use crate::acquisition::{AcquisitionPurpose, AcquisitionUse};
 use crate::base::error::{bail, try_box, try_collect, Error, ErrorKind, Result};
 use crate::scan::{
-    calibration_of, to_matrix_of, whiten, AcquisitionHeader, AssemblyOptions, Header, Noise, Scan, ScanAssembler,
+    calibration_of, to_matrix_of, whiten, AcquisitionHeader, AssemblyOptions, Header, HeaderTrajectoryKind, Noise,
+    Scan, ScanAssembler, SpiralExtent, SpokeNumber, TrajectoryConvention, TrajectoryOptions,
 };
 use crate::Complex;
 use std::ffi::{c_char, c_void};
@@ -69,12 +72,59 @@ pub unsafe extern "C" fn recon_scan_create(
         let out = &mut arrays.output("scan", scan, 1)?[0];
         let text = arrays.input("xml", xml.cast::<u8>(), size("xml_bytes", xml_bytes)?)?;
         let raw = read_or_initial("options", options)?;
-        let options = AssemblyOptions { completion: choice("complete", raw.complete)?, conjugate: raw.conjugate != 0 };
+        let options = AssemblyOptions {
+            completion: choice("complete", raw.complete)?,
+            conjugate: raw.conjugate != 0,
+            trajectory: trajectory_options(&raw)?,
+        };
         let Ok(text) = std::str::from_utf8(text) else { bail!(BadFile, "the XML header is not UTF-8") };
         let assembler = ScanAssembler::new(Header::from_xml(text)?, options);
         let state = ScanState { assembler, is_whitened: raw.whiten != 0, acquisitions: 0 };
         *out = Box::into_raw(try_box(recon_scan { state: Mutex::new(state) }, "the scan")?);
         Ok(())
+    })
+}
+
+/// Returns the options of trajectories from the header.
+fn trajectory_options(raw: &recon_scan_options) -> Result<TrajectoryOptions> {
+    let number = |value: f64| Some(value).filter(|value| !value.is_nan());
+    let count = |value: u32| Some(value).filter(|&value| value > 0);
+    Ok(TrajectoryOptions {
+        kind: match choice("header_trajectory", raw.header_trajectory)? {
+            HeaderKindNumber::Auto => None,
+            HeaderKindNumber::Cartesian => Some(HeaderTrajectoryKind::Cartesian),
+            HeaderKindNumber::Radial => Some(HeaderTrajectoryKind::Radial),
+            HeaderKindNumber::GoldenAngle => Some(HeaderTrajectoryKind::GoldenAngle),
+            HeaderKindNumber::KooshballGoldenMeans => Some(HeaderTrajectoryKind::KooshballGoldenMeans),
+            HeaderKindNumber::KooshballPhyllotaxis => Some(HeaderTrajectoryKind::KooshballPhyllotaxis),
+            HeaderKindNumber::KooshballEqualArea => Some(HeaderTrajectoryKind::KooshballEqualArea),
+            HeaderKindNumber::Spiral => Some(HeaderTrajectoryKind::Spiral),
+            HeaderKindNumber::Epi => Some(HeaderTrajectoryKind::Epi),
+        },
+        convention: match choice("convention", raw.convention)? {
+            ConventionNumber::None => None,
+            ConventionNumber::Gadgetron => Some(TrajectoryConvention::Gadgetron),
+        },
+        spoke_number: match choice("spoke_number", raw.spoke_number)? {
+            SpokeNumberChoice::Auto => None,
+            SpokeNumberChoice::EncodingStep => Some(SpokeNumber::EncodingStep),
+            SpokeNumberChoice::AcquisitionOrder => Some(SpokeNumber::AcquisitionOrder),
+        },
+        spiral_extent: match choice("spiral_extent", raw.spiral_extent)? {
+            SpiralExtentChoice::Auto => None,
+            SpiralExtentChoice::FieldOfView => Some(SpiralExtent::FieldOfView),
+            SpiralExtentChoice::Matrix => Some(SpiralExtent::Matrix),
+        },
+        golden_angle: Some(raw.golden_angle).filter(|&angle| angle != 0),
+        spoke_count: count(raw.spoke_count),
+        frames_per_rotation: count(raw.frames_per_rotation),
+        readout_samples: count(raw.readout_samples),
+        angle_range_degrees: number(raw.angle_range_degrees),
+        first_angle_degrees: number(raw.first_angle_degrees),
+        center_sample: number(raw.center_sample),
+        gradient_delay_us: number(raw.gradient_delay_us),
+        sample_time_us: number(raw.sample_time_us),
+        acquisition_delay_us: number(raw.acquisition_delay_us),
     })
 }
 

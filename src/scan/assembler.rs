@@ -3,6 +3,7 @@
 use super::acquisition_header::AcquisitionHeader;
 use super::builder;
 use super::header::{CalibrationMode, Header, HeaderEncoding, TrajectoryKind};
+use super::header_trajectory::TrajectoryOptions;
 use super::position::ScanIndex;
 use super::scan_data::{Dataset, Noise, Scan};
 use super::shots::{Shot, ShotData};
@@ -54,13 +55,15 @@ impl CompletionCounter {
 }
 
 /// How acquisitions become images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct AssemblyOptions {
     /// The counter whose change completes images.
     pub completion: CompletionCounter,
     /// Whether k-space has the other sign than the model, exp(+i 2 pi k.r), as some converters write it. If so, the
     /// samples are conjugated.
     pub conjugate: bool,
+    /// Choices for trajectories that are computed from the header.
+    pub trajectory: TrajectoryOptions,
 }
 
 /// The acquisitions of one index, by purpose. Lines with both possible purposes are in both.
@@ -87,6 +90,10 @@ pub struct ScanAssembler {
     expected: BTreeMap<ScanIndex, usize>,
     /// The completion counter of the last image acquisition.
     counter: Option<u16>,
+    /// The number of acquisitions so far of each encoding, slice, contrast and set.
+    orders: BTreeMap<[u16; 4], usize>,
+    /// The descriptions of trajectories that are in the log.
+    descriptions: BTreeSet<String>,
 }
 
 impl ScanAssembler {
@@ -103,6 +110,8 @@ impl ScanAssembler {
             uses: BTreeMap::new(),
             expected: BTreeMap::new(),
             counter: None,
+            orders: BTreeMap::new(),
+            descriptions: BTreeSet::new(),
         }
     }
 
@@ -139,9 +148,31 @@ impl ScanAssembler {
         match usage {
             AcquisitionUse::Unused(_) => {}
             AcquisitionUse::Noise => self.add_noise(header, data)?,
-            _ => self.add_signal(Shot { number, header: *header, usage }, trajectory, data)?,
+            _ => {
+                let order = self.next_order(header);
+                self.add_signal(Shot { number, header: *header, usage, order }, trajectory, data)?;
+            }
         }
         Ok(usage)
+    }
+
+    /// Returns the number of earlier acquisitions of the same encoding, slice, contrast and set.
+    fn next_order(&mut self, header: &AcquisitionHeader) -> usize {
+        let index = header.index();
+        let next = self.orders.entry([index.encoding, index.slice, index.contrast, index.set]).or_default();
+        *next += 1;
+        *next - 1
+    }
+
+    /// Returns the scan of these acquisitions. Each description of a trajectory is one warning.
+    fn build(&mut self, shots: ShotData, is_image: bool) -> Result<Scan> {
+        let descriptions = &mut self.descriptions;
+        builder::build(&self.header, shots, is_image, &self.options.trajectory, |text| {
+            if !descriptions.contains(&text) {
+                raise(WarningKind::Acquisitions, format!("the trajectory is computed from the header: {text}"));
+                descriptions.insert(text);
+            }
+        })
     }
 
     /// Adds the samples of noise, also samples marked as discarded.
@@ -207,7 +238,7 @@ impl ScanAssembler {
             let Some(mut shots) = self.open.remove(&index) else { continue };
             share_embedded_lines(&self.header, &mut shots, &mut self.uses);
             if !shots.calibration.shots.is_empty() {
-                match builder::build(&self.header, shots.calibration, false) {
+                match self.build(shots.calibration, false) {
                     Ok(scan) => self.calibration.push(scan),
                     // A reconstruction without coil maps does not need calibration.
                     Err(e) => raise(WarningKind::Acquisitions, format!("calibration acquisitions are not used: {e}")),
@@ -228,7 +259,7 @@ impl ScanAssembler {
     /// image is left out, and the next call returns the next one.
     pub fn next_image(&mut self) -> Option<Result<Scan>> {
         let (_, shots) = self.complete.pop_front()?;
-        Some(builder::build(&self.header, shots, true))
+        Some(self.build(shots, true))
     }
 
     /// Returns the calibration data of all complete images, in ascending order of their index.

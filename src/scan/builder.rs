@@ -1,9 +1,11 @@
 //! Assembles the scan of one image from its acquisitions, and checks how their numbers are interpreted.
 
 use super::header::{Header, HeaderEncoding, TrajectoryKind};
+use super::header_trajectory::{trajectory_of, HeaderTrajectory, TrajectoryOptions};
 use super::position::Placement;
 use super::scan_data::Scan;
 use super::shots::{Shot, ShotData};
+use super::step_axis::StepAxis;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::geometry::wrap_coordinate;
 use crate::base::warning::{raise, WarningKind};
@@ -12,7 +14,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The origin of a scan's coordinates.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, PartialEq)]
 enum CoordinateSource {
     /// The trajectory in the file, with or without a density weight.
     File { weights: bool },
@@ -20,19 +22,15 @@ enum CoordinateSource {
     Stack,
     /// Encoding steps and positions along the readout.
     Grid,
+    /// The header.
+    Header(HeaderTrajectory),
 }
 
 impl CoordinateSource {
-    fn new(encoding: &HeaderEncoding, ndim: usize, first: &Shot) -> Result<CoordinateSource> {
+    /// `computed`: the trajectory from the header; `None` if the acquisitions have one, or are lines of a grid.
+    fn new(ndim: usize, first: &Shot, computed: Option<HeaderTrajectory>) -> Result<CoordinateSource> {
         Ok(match first.header.trajectory_dimensions as usize {
-            0 if encoding.trajectory == TrajectoryKind::Cartesian => CoordinateSource::Grid,
-            0 => bail!(
-                Unsupported,
-                "acquisition {}: no trajectory is stored, and a {} one cannot be computed: store it, or set \
-                 <trajectory> to cartesian if the scan is Cartesian",
-                first.number,
-                encoding.trajectory.name()
-            ),
+            0 => computed.map_or(CoordinateSource::Grid, CoordinateSource::Header),
             d if d == ndim => CoordinateSource::File { weights: false },
             d if d == ndim + 1 => CoordinateSource::File { weights: true },
             2 => CoordinateSource::Stack,
@@ -86,11 +84,25 @@ struct ScanBuilder<'a> {
 }
 
 /// Returns the scan of these acquisitions. `is_image`: checks the counters too; gaps of calibration data are found when
-/// coil maps are estimated.
-pub(super) fn build(header: &Header, mut data: ShotData, is_image: bool) -> Result<Scan> {
+/// coil maps are estimated. `describe` receives the description of a trajectory from the header.
+pub(super) fn build(
+    header: &Header,
+    mut data: ShotData,
+    is_image: bool,
+    options: &TrajectoryOptions,
+    describe: impl FnOnce(String),
+) -> Result<Scan> {
     data.take_problem()?;
+    let computed = match data.shots.first().and_then(|f| header.encodings.get(f.header.index().encoding as usize)) {
+        Some(encoding) => trajectory_of(header, encoding, &data.shots, options)?,
+        None => None,
+    };
+    if let Some(computed) = &computed {
+        data.limit_samples(|shot| computed.available_samples(shot))?;
+        describe(computed.describe());
+    }
     let ShotData { shots, trajectory, kspace, .. } = data;
-    let mut builder = ScanBuilder::new(header, &shots)?;
+    let mut builder = ScanBuilder::new(header, &shots, computed)?;
     let mut start = 0;
     for shot in &shots {
         let count = shot.header.kept_samples().len();
@@ -125,7 +137,7 @@ fn join_coils(mut kspace: Vec<Vec<Complex<f32>>>) -> Result<Vec<Complex<f32>>> {
 
 impl<'a> ScanBuilder<'a> {
     /// Checks the acquisitions of one image and allocates its arrays.
-    fn new(header: &'a Header, members: &[Shot]) -> Result<ScanBuilder<'a>> {
+    fn new(header: &'a Header, members: &[Shot], computed: Option<HeaderTrajectory>) -> Result<ScanBuilder<'a>> {
         let (first, head) = (&members[0], &members[0].header);
         let mut index = head.index();
         index.average = members.iter().map(|m| m.header.idx.average).min().unwrap_or(0);
@@ -134,7 +146,7 @@ impl<'a> ScanBuilder<'a> {
             bail!(BadFile, "acquisition {n} refers to encoding {}, but the header has {count}", index.encoding);
         };
         let ndim = if encoding.encoded.matrix[2] == 1 { 2 } else { 3 };
-        let source = CoordinateSource::new(encoding, ndim, first)?;
+        let source = CoordinateSource::new(ndim, first, computed)?;
         let samples = members.iter().map(|shot| shot.header.kept_samples().len()).sum();
         let reserve = || {
             let mut v = try_vec(samples, 0f32, "the samples")?;
@@ -158,7 +170,7 @@ impl<'a> ScanBuilder<'a> {
             data: Vec::new(),
             times: reserve()?,
             placement: Placement {
-                // The TR of a scan with one excitation per image; in segmented scans it is the time between excitations.
+                // With one excitation per image; in segmented scans TR is the time between excitations.
                 repetition_time_ms: match (members, &header.repetition_times_ms[..]) {
                     ([_], [time]) if *time > 0.0 => Some(*time as f32),
                     _ => None,
@@ -174,7 +186,7 @@ impl<'a> ScanBuilder<'a> {
     /// Adds one acquisition. `trajectory` is [dimensions, samples that are not discarded].
     fn add(&mut self, shot: &Shot, trajectory: &[f32]) -> Result<()> {
         let (header, kept) = (&shot.header, shot.header.kept_samples());
-        match self.source {
+        match &self.source {
             CoordinateSource::File { .. } => self.add_points(trajectory, kept.start)?,
             CoordinateSource::Stack => {
                 self.add_points(trajectory, kept.start)?;
@@ -182,6 +194,7 @@ impl<'a> ScanBuilder<'a> {
                 self.scan.coordinates[2].extend(kept.clone().map(|_| k));
             }
             CoordinateSource::Grid => self.add_line(shot, kept.clone())?,
+            CoordinateSource::Header(computed) => computed.add(shot, &mut self.scan.coordinates)?,
         }
         let dwell = header.dwell()?;
         self.scan.times.extend(kept.clone().map(|i| (i as f64 * dwell) as f32));
@@ -230,22 +243,12 @@ impl<'a> ScanBuilder<'a> {
 
     /// Returns the encoding step through the centre of k-space along axis 1 + `which`.
     fn centre(&self, which: usize) -> usize {
-        self.encoding.steps[which].map_or(self.scan.encoded_matrix[1 + which] / 2, |l| l.center as usize)
+        StepAxis::new(self.encoding, which).centre
     }
 
     /// Returns the coordinate of an encoding step along axis 1 + `which`.
     fn step_coordinate(&self, which: usize, step: u16) -> Result<f32> {
-        let (n, centre) = (self.scan.encoded_matrix[1 + which], self.centre(which));
-        let k = ((step as f64 - centre as f64) / n as f64) as f32;
-        match wrap_coordinate(k) {
-            Some(k) => Ok(k),
-            None => bail!(
-                CoordinateOutOfRange,
-                "encoding step {} is {step}, which is outside k-space: the centre is step {centre} of {n}: correct the \
-                 encoding limits or the matrix size in the XML header",
-                which + 1
-            ),
-        }
+        StepAxis::new(self.encoding, which).coordinate(step)
     }
 
     /// Adds a line of the Cartesian grid.
@@ -315,10 +318,11 @@ impl<'a> ScanBuilder<'a> {
                  encoded matrix to the number of partitions"
             );
         }
-        let axes_from_steps = match self.source {
+        let axes_from_steps = match &self.source {
             CoordinateSource::Grid => 0..ndim - 1,
             CoordinateSource::Stack => 1..2,
             CoordinateSource::File { .. } => 0..0,
+            CoordinateSource::Header(computed) => computed.step_axes(),
         };
         for which in axes_from_steps.filter(|which| matrix[1 + which] > 1) {
             self.check_steps(which, &steps(which), members.len())?;

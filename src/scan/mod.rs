@@ -15,10 +15,12 @@ mod builder;
 mod calibration;
 mod header;
 mod header_reader;
+mod header_trajectory;
 mod header_writer;
 mod position;
 mod scan_data;
 mod shots;
+mod step_axis;
 mod whitening;
 
 pub use acquisition_header::{flag, AcquisitionHeader, EncodingCounters};
@@ -27,6 +29,9 @@ pub use calibration::{calibration_of, to_matrix_of};
 pub use header::{
     CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, ParallelImaging, TrajectoryDescription,
     TrajectoryKind, UserParameter, MAX_XML,
+};
+pub use header_trajectory::{
+    HeaderTrajectoryKind, SpiralExtent, SpokeNumber, TrajectoryConvention, TrajectoryOptions, DESCRIPTION_PREFIX,
 };
 pub use position::{Placement, ScanIndex};
 pub use scan_data::{Dataset, Noise, Scan};

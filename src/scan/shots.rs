@@ -5,6 +5,7 @@ use crate::acquisition::AcquisitionUse;
 use crate::base::error::{bail, Error, ErrorKind, Result};
 use num_complex::Complex;
 use std::collections::TryReserveError;
+use std::ops::Range;
 
 /// An acquisition without its samples.
 #[derive(Clone, Copy)]
@@ -13,6 +14,8 @@ pub(super) struct Shot {
     pub number: usize,
     pub header: AcquisitionHeader,
     pub usage: AcquisitionUse,
+    /// The number of earlier acquisitions of the same encoding, slice, contrast and set.
+    pub order: usize,
 }
 
 /// The acquisitions of one image and purpose, without discarded samples.
@@ -100,6 +103,32 @@ impl ShotData {
     /// Returns the error of the first acquisition that does not fit.
     pub fn take_problem(&mut self) -> Result<()> {
         self.problem.take().map_or(Ok(()), Err)
+    }
+
+    /// Discards the samples of each acquisition outside its available range, which is within the samples that are not
+    /// discarded. The acquisitions have no stored trajectory.
+    ///
+    /// # Errors
+    /// `BadFile` if an acquisition would not have samples.
+    pub fn limit_samples(&mut self, available: impl Fn(&Shot) -> Range<usize>) -> Result<()> {
+        let (mut from, mut to) = (0, 0);
+        for shot in &mut self.shots {
+            let (range, kept, number) = (available(shot), shot.header.kept_samples(), shot.number);
+            let header = &mut shot.header;
+            if range.is_empty() {
+                bail!(BadFile, "acquisition {number} has no samples for which there is a trajectory");
+            }
+            let first = from + range.start - kept.start;
+            if first != to {
+                self.kspace.iter_mut().for_each(|coil| coil.copy_within(first..first + range.len(), to));
+            }
+            // Both numbers are at most the number of samples, which has 16 bits.
+            header.discard_pre = range.start as u16;
+            header.discard_post = header.number_of_samples - range.end as u16;
+            (from, to) = (from + kept.len(), to + range.len());
+        }
+        self.kspace.iter_mut().for_each(|coil| coil.truncate(to));
+        Ok(())
     }
 
     /// Keeps the acquisitions with this use only.

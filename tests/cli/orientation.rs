@@ -1,9 +1,9 @@
 //! Positions in the patient: the points of a phantom in 48 poses, and the volumes of NIfTI files.
 
-use recon::scan::{Header, HeaderEncoding, TrajectoryKind};
 use crate::io::{Dataset, Placement};
 use crate::{noise, only_image, raw_file, read_images, scan, space, with_lock, write_dataset, TempDir};
 use num_complex::Complex;
+use recon::scan::{Header, HeaderEncoding, TrajectoryKind};
 use recon::Trajectory;
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
@@ -224,12 +224,8 @@ fn slices_of_a_field_map() {
 fn acquisitions_in_different_positions() {
     let dir = TempDir::new();
     let matrix = space([8, 8, 1], [16.0, 16.0, 5.0]);
-    let encoding = HeaderEncoding {
-        encoded: matrix,
-        recon: matrix,
-        trajectory: TrajectoryKind::Cartesian,
-        ..Default::default()
-    };
+    let encoding =
+        HeaderEncoding { encoded: matrix, recon: matrix, trajectory: TrajectoryKind::Cartesian, ..Default::default() };
     let xml = Header { encodings: vec![encoding], ..Header::default() }.to_xml();
     let mut lines: Vec<_> =
         (0..8).map(|y| raw_file::RawAcquisition { steps: [y, 0], data: vec![1.0; 16], ..Default::default() }).collect();

@@ -19,6 +19,51 @@ fn cartesian_scans_without_a_trajectory() {
     }
 }
 
+/// Radial scans without a trajectory: the header's description gives the angles, which one line says.
+#[test]
+fn radial_scans_without_a_trajectory() {
+    let dir = TempDir::new();
+    let scans = [
+        "--matrix 24,24 --trajectory radial --shots 20",
+        "--matrix 24,24 --trajectory golden-angle --shots 23 --samples 40",
+        "--matrix 16,16,6 --trajectory stack-of-stars --shots 12",
+    ];
+    for options in scans {
+        dir.ok(&format!("simulate {options} --coils 2 --snr 30 -o stored.h5"));
+        dir.ok(&format!("simulate {options} --coils 2 --snr 30 --no-trajectory -o omitted.h5"));
+        dir.ok("grid stored.h5 --combine none -o stored.cfl");
+        let out = dir.run("grid omitted.h5 --combine none -o omitted.cfl");
+        assert!(out.status == Some(0) && out.stderr.matches('\n').count() == 1, "{out:?}");
+        assert!(out.stderr.contains("the trajectory is computed from the header"), "{out:?}");
+        let [stored, omitted] = ["stored.cfl", "omitted.cfl"].map(|name| read_images(dir.path(name)).remove(0).data);
+        let sum = |values: &mut dyn Iterator<Item = f32>| -> f32 { values.sum::<f32>().sqrt() };
+        let difference = sum(&mut stored.iter().zip(&omitted).map(|(a, b)| (a - b).norm_sqr()));
+        let norm = sum(&mut stored.iter().map(|z| z.norm_sqr()));
+        assert!(norm > 0.0 && difference < 1e-5 * norm, "{options}: {difference} of {norm}");
+    }
+}
+
+/// What the header leaves open is an error that names the options, never a guess.
+#[test]
+fn open_angles_are_errors() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 16,16 --trajectory radial --shots 20 --no-trajectory -o scan.h5");
+    let mut dataset = with_lock(|| crate::io::ismrmrd::read_dataset(dir.path("scan.h5"), None)).unwrap();
+    dataset.header.encodings[0].description = None;
+    let write = || {
+        let stored = crate::io::TrajectoryStorage::Omitted;
+        recon::atomic_file::write_atomically(|files| {
+            crate::io::ismrmrd::write_dataset(files, &dir.path("open.h5"), &dataset, stored)
+        })
+    };
+    with_lock(write).unwrap();
+    dir.fails(1, "grid open.h5 -o a.h5", &["angle_range_degrees"]);
+    dir.ok("grid scan.h5 -q -o wanted.h5");
+    dir.ok("grid open.h5 -q --angle-range-degrees 180 --first-angle-degrees 0 -o found.h5");
+    let [wanted, found] = ["wanted.h5", "found.h5"].map(|name| read_images(dir.path(name)).remove(0).data);
+    assert_eq!(wanted, found);
+}
+
 #[test]
 fn trajectories_that_do_not_follow_from_a_header_are_stored() {
     let dir = TempDir::new();

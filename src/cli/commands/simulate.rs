@@ -478,6 +478,7 @@ impl<'a> Simulation<'a> {
                 let last = (count - 1).min(u16::MAX as usize) as u16;
                 Some(EncodingLimits { minimum: 0, maximum: last, center: (count / 2).min(last as usize) as u16 })
             }),
+            description: self.args.no_trajectory.then(|| self.args.trajectory.description()).flatten(),
             ..Default::default()
         };
         Header {

@@ -3,6 +3,7 @@
 use super::SimulateArgs;
 use clap::ValueEnum;
 use recon::bail;
+use recon::scan::{HeaderTrajectoryKind, TrajectoryDescription, UserParameter, DESCRIPTION_PREFIX};
 use recon::trajectory::SpokeOrder;
 use recon::{Result, Trajectory};
 use std::f64::consts::PI;
@@ -38,6 +39,26 @@ impl TrajectoryChoice {
     fn follows_from_header(self) -> bool {
         use TrajectoryChoice::*;
         matches!(self, Cartesian | Radial | GoldenAngle | StackOfStars)
+    }
+
+    /// Returns the description for a header, which says what `<trajectory>` leaves open; `None` if it leaves nothing
+    /// open.
+    pub fn description(self) -> Option<TrajectoryDescription> {
+        let describe = |kind: HeaderTrajectoryKind, name: &str, value| {
+            let parameter =
+                |name: &str, value| UserParameter { name: name.to_owned(), value, is_integer: name == "golden_angle" };
+            Some(TrajectoryDescription {
+                identifier: format!("{DESCRIPTION_PREFIX}{}", kind.name()),
+                numbers: vec![parameter(name, value), parameter("first_angle_degrees", 0.0)],
+            })
+        };
+        match self {
+            TrajectoryChoice::Radial | TrajectoryChoice::StackOfStars => {
+                describe(HeaderTrajectoryKind::Radial, "angle_range_degrees", 180.0)
+            }
+            TrajectoryChoice::GoldenAngle => describe(HeaderTrajectoryKind::GoldenAngle, "golden_angle", 1.0),
+            _ => None,
+        }
     }
 }
 
