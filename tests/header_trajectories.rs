@@ -809,3 +809,72 @@ fn echo_planar_lines_that_the_header_leaves_open_are_errors() {
     let fraction = epi(100, 60, 100, None, 48, 5.0).replace("48", "47.5").replace("Long", "Double");
     assert!(error(&fraction, NO_OPTIONS).contains("numSamples of the trajectory description ConventionalEPI is 47.5"));
 }
+
+thread_local! {
+    /// The log of this thread.
+    static LOG: std::cell::RefCell<Vec<(log::Level, String)>> = const { std::cell::RefCell::new(Vec::new()) };
+}
+
+struct ThreadLog;
+
+impl log::Log for ThreadLog {
+    fn enabled(&self, _: &log::Metadata) -> bool {
+        true
+    }
+    fn log(&self, record: &log::Record) {
+        LOG.with(|log| log.borrow_mut().push((record.level(), record.args().to_string())));
+    }
+    fn flush(&self) {}
+}
+
+/// Returns the messages of this level while these acquisitions become scans.
+fn logged(level: log::Level, header: &Header, shots: &[AcquisitionHeader], options: TrajectoryOptions) -> Vec<String> {
+    let _ = log::set_logger(&ThreadLog).map(|()| log::set_max_level(log::LevelFilter::Info));
+    LOG.with(|log| log.borrow_mut().clear());
+    coordinates(header, shots, options).unwrap();
+    LOG.with(|log| log.borrow().iter().filter(|entry| entry.0 == level).map(|entry| entry.1.clone()).collect())
+}
+
+#[test]
+fn the_log_names_each_trajectory_once() {
+    let header = header_of("radial", [32, 32, 1], [48, 0], "");
+    let shots: Vec<_> = (0..96)
+        .map(|i| {
+            let mut shot = shot(32, i % 48, 0);
+            shot.idx.repetition = (i / 48) as u16;
+            shot
+        })
+        .collect();
+    let expected =
+        "trajectory from the header: radial, 48 spokes over 180 degrees, the first at 180; 32 samples across \
+                    k-space, its centre at 16, by Gadgetron's conventions";
+    assert_eq!(logged(log::Level::Info, &header, &shots, GADGETRON), [expected]);
+    let shots = spiral_shots(SPIRAL.samples());
+    let text = &logged(log::Level::Info, &SPIRAL.header(), &shots, NO_OPTIONS)[0];
+    let samples = SPIRAL.samples();
+    let expected = format!("spiral (HargreavesVDS2000), 4 interleaves of {samples} samples over -360 degrees");
+    assert!(text.contains(&expected), "{text}");
+}
+
+#[test]
+fn poor_images_are_warnings() {
+    let warnings = |header: &Header, shots: &[AcquisitionHeader]| logged(log::Level::Warn, header, shots, NO_OPTIONS);
+    let complete = spiral_shots(SPIRAL.samples());
+    assert_eq!(warnings(&SPIRAL.header(), &complete), [""; 0]);
+    // The spiral is not complete, or its field of view may be Gadgetron's.
+    let short = warnings(&SPIRAL.header(), &spiral_shots(SPIRAL.samples() / 2));
+    assert!(short[0].contains("has 627 in acquisition 0") && short[0].contains("will be blurred"), "{short:?}");
+    let text = SPIRAL.description().replace("fov_coefficients</name><value>1", "fov_coefficients</name><value>2");
+    let header = header_of("spiral", [32, 32, 1], [4, 0], &(text + &double("FOVCoeff_2_cm", -2.0)));
+    assert!(warnings(&header, &complete)[0].contains("of which Gadgetron reads the first only"));
+    // Echo-planar lines in both directions, and off the centre.
+    let header = header_of("epi", [32, 32, 1], [32, 0], &epi(100, 60, 100, None, 48, 5.0));
+    let mut shots = epi_shots(48);
+    for shot in &mut shots {
+        (shot.sample_time_us, shot.position, shot.read_dir) = (5.0, [0.0, 20.0, 0.0], [0.0, 1.0, 0.0]);
+    }
+    let both = warnings(&header, &shots);
+    assert!(both[0].contains("echo-planar lines in both directions") && both[1].contains("20 mm off"), "{both:?}");
+    shots.iter_mut().for_each(|shot| (shot.flags, shot.position) = (0, [0.0; 3]));
+    assert_eq!(warnings(&header, &shots), [""; 0]);
+}

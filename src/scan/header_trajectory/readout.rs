@@ -92,7 +92,7 @@ impl SpokeReadout {
                 ),
             },
         };
-        let mirror = header.is_reversed().then(|| header.number_of_samples as f64 - 1.0);
+        let mirror = header.is_reversed().then_some(header.number_of_samples as f64 - 1.0);
         Ok(SpokeReadout { full, centre: if is_unset(full) { middle } else { stated }, delay, mirror })
     }
 

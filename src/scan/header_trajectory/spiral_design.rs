@@ -105,6 +105,9 @@ impl SpiralLimits {
             state.angle += state.angular_speed * step;
             state.speed += radial * step;
             state.radius += state.speed * step;
+            if nodes.try_reserve(1).is_err() {
+                bail!(OutOfHostMemory, "the host is out of memory for the spiral: read fewer images at once");
+            }
             let (sin, cos) = state.angle.sin_cos();
             nodes.push([state.radius * cos, state.radius * sin]);
         }
@@ -147,14 +150,25 @@ mod tests {
             // A step of the integration changes the limits by less than 1 %.
             let dense = |r: f64| limits.fov_at(r).0;
             let nyquist = 1.0 / (dense(0.0).max(dense(limits.krmax)) * limits.sample_time * GAMMA_HZ_PER_G);
-            assert!(largest(&gradient) <= 1.01 * limits.gradient.max(nyquist), "{}", largest(&gradient));
-            assert!(largest(&slew[1..]) <= 1.02 * limits.slew_rate, "{}", largest(&slew[1..]));
-            // Half of the time, one of the limits is reached within 2 %.
+            assert!(
+                nyquist > limits.gradient && largest(&gradient) <= 1.01 * limits.gradient,
+                "{}",
+                largest(&gradient)
+            );
+            // The integration is of first order: the slew rate of its differences exceeds the limit by 4 % in the first
+            // samples, and by a quarter of this with a quarter of the step.
+            let excess = largest(&slew) / limits.slew_rate - 1.0;
+            let fine = SpiralLimits { sample_time: 0.25 * limits.sample_time, ..limits.clone() };
+            let (_, fine_slew) = gradient_and_slew(&fine.design().unwrap(), fine.sample_time);
+            let fine_excess = largest(&fine_slew) / limits.slew_rate - 1.0;
+            assert!(excess < 0.045 && fine_excess < 0.3 * excess, "{excess}, {fine_excess}");
+            assert!(slew.iter().filter(|&&s| s > 1.02 * limits.slew_rate).count() < 10);
+            // Nearly always, one of the limits is reached within 2 %.
             let limited = gradient
                 .iter()
                 .zip(&slew)
-                .filter(|(g, s)| **s > 0.98 * limits.slew_rate || **g > 0.98 * limits.gradient || **g > 0.98 * nyquist);
-            assert!(2 * limited.count() > slew.len());
+                .filter(|(g, s)| **s > 0.98 * limits.slew_rate || **g > 0.98 * limits.gradient);
+            assert!(10 * limited.count() > 9 * slew.len());
         }
     }
 

@@ -36,7 +36,7 @@ fn trajectory_dimensions() {
     expect_error(vec![acquisition(4, 1, 1)], [8, 8, 1], ErrorKind::BadFile, &["1 dimensions for a 2D image"]);
     expect_error(vec![acquisition(4, 4, 1)], [8, 8, 1], ErrorKind::BadFile, &["4 dimensions for a 2D image"]);
     expect_error(vec![acquisition(4, 5, 1)], [8, 8, 8], ErrorKind::BadFile, &["5 dimensions for a 3D image"]);
-    let parts = ["acquisition 0", "a radial one cannot be computed"];
+    let parts = ["no trajectory is stored", "angle_range_degrees"];
     expect_error(vec![acquisition(4, 0, 1)], [8, 8, 1], ErrorKind::Unsupported, &parts);
     expect_error(
         vec![acquisition(4, 2, 1), acquisition(4, 3, 1)],
