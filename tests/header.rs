@@ -10,7 +10,7 @@ use common::documents::{blocks_in, documents};
 use common::{root, run};
 
 /// Files of src/ffi with types and functions, in the order of their declarations in the header.
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "structs.rs",
     "library.rs",
     // The functions of initialisers.rs come here.
@@ -28,6 +28,7 @@ const FILES: [&str; 16] = [
     "coil_matrices.rs",
     "field_map.rs",
     "propeller.rs",
+    "partial_fourier.rs",
 ];
 
 /// Returns the header that cbindgen generates from the present sources.
@@ -153,6 +154,8 @@ fn header_compiles_as_c_and_cpp() {
         typedef char cg_is_120[sizeof(recon_cg_options) == 120 ? 1 : -1];\n\
         typedef char propeller_is_32[sizeof(recon_propeller_options) == 32 ? 1 : -1];\n\
         typedef char propeller_report_is_80[sizeof(recon_propeller_report) == 80 ? 1 : -1];\n\
+        typedef char partial_fourier_is_24[sizeof(recon_partial_fourier_options) == 24 ? 1 : -1];\n\
+        typedef char partial_fourier_report_is_48[sizeof(recon_partial_fourier_report) == 48 ? 1 : -1];\n\
         typedef char field_map_is_48[sizeof(recon_field_map_options) == 48 ? 1 : -1];\n\
         typedef char field_map_report_is_80[sizeof(recon_field_map_report) == 80 ? 1 : -1];\n\
         int main(void) { recon_geometry g; return recon_geometry_init(&g, sizeof g) == RECON_OK ? 0 : 1; }\n";

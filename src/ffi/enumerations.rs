@@ -7,6 +7,7 @@ use crate::base::acquisition::AcquisitionPurpose;
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
 use crate::base::options::{Filter, LambdaUnit, Method, Normal, Simd, Window};
+use crate::partial_fourier::PartialFourierMethod;
 use crate::propeller::BladePhase;
 use crate::reconstruction::cg::Stop;
 use crate::reconstruction::coils::Combine;
@@ -379,6 +380,16 @@ c_enum! {
 }
 
 c_enum! {
+    /// Method of recon_partial_fourier.
+    pub enum recon_partial_fourier_method "partial_fourier" for PartialFourierMethod {
+        /// Homodyne detection (Noll et al. 1991), in one step.
+        RECON_PARTIAL_FOURIER_HOMODYNE = 0 is Homodyne, "homodyne";
+        /// Projection onto convex sets (Haacke et al. 1991): iterations, with a smaller error.
+        RECON_PARTIAL_FOURIER_POCS = 1 is Pocs, "pocs";
+    }
+}
+
+c_enum! {
     /// Warnings of plans and calls: see recon_plan_warning and recon_last_warning.
     pub enum recon_warning "warning" as WarningNumber {
         /// No warning.
@@ -404,6 +415,9 @@ c_enum! {
         /// Gaps between samples reduce the centre of k-space from which coil maps are estimated, or bring aliases into
         /// the field of view.
         RECON_WARNING_CALIBRATION = 9 is Calibration, "calibration";
+        /// Partial Fourier: the phase of the image is not smooth, the symmetric centre of k-space is narrow, or k-space
+        /// has gaps.
+        RECON_WARNING_PARTIAL_FOURIER = 10 is PartialFourier, "partial-fourier";
     }
 }
 
@@ -438,7 +452,7 @@ c_enum! {
 }
 
 /// Tables of all enumerations.
-static ALL: [&EnumTable; 21] = [
+static ALL: [&EnumTable; 22] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
@@ -458,6 +472,7 @@ static ALL: [&EnumTable; 21] = [
     &<Scale as Enumeration>::TABLE,
     &<WarningNumber as Enumeration>::TABLE,
     &<BladePhase as Enumeration>::TABLE,
+    &<PartialFourierMethod as Enumeration>::TABLE,
     &<AcquisitionPurpose as Enumeration>::TABLE,
     &<LevelFilter as Enumeration>::TABLE,
 ];

@@ -114,6 +114,7 @@ pub(super) fn warning_number(kind: WarningKind) -> u32 {
         WarningKind::Times => WarningNumber::Times,
         WarningKind::Threads => WarningNumber::Threads,
         WarningKind::Calibration => WarningNumber::Calibration,
+        WarningKind::PartialFourier => WarningNumber::PartialFourier,
     };
     kind.number()
 }

@@ -22,7 +22,7 @@ const LAYERS: [&[&str]; 8] = [
     &["reconstruction"],
     &["engine"],
     &["plan"],
-    &["propeller", "simulated_scan"],
+    &["partial_fourier", "propeller", "simulated_scan"],
     &["ffi", "cli"],
 ];
 
