@@ -31,10 +31,8 @@ use crate::plan::Plan;
 use crate::reconstruction::density::Density;
 use crate::reconstruction::gridding_scale::gridding_scale;
 use num_complex::Complex;
-use sampling::{cartesian_weights, warn_of_gaps, PartialAxis};
+use sampling::{cartesian_weights, warn_of_gaps, PartialAxis, WHAT};
 
-/// Name of the computation in messages.
-const WHAT: &str = "partial Fourier";
 /// Residual above which the smooth phase contradicts the data. Images with a smooth phase have at most 0.13, with noise
 /// of a twentieth of the largest voxel.
 const LARGEST_RESIDUAL: f64 = 0.2;
@@ -125,6 +123,11 @@ impl<T: Real> PartialFourier<T> {
         })
     }
 
+    /// Returns the number of elements of an image array.
+    pub fn image_len(&self) -> usize {
+        self.plan.image_len()
+    }
+
     /// Computes the images of data, [samples, coils, frames]. Images are [nx, ny, nz, coils, frames], or [nx, ny, nz,
     /// frames] with coil maps. Each image has its own phase and iterations.
     ///
@@ -138,7 +141,7 @@ impl<T: Real> PartialFourier<T> {
         let _interrupt = ActiveInterrupt::new(self.interrupt.clone());
         check_len("k-space samples", kspace.len(), self.plan.kspace_len(), "samples times coils times frames")?;
         check_len("image voxels", image.len(), self.plan.image_len(), "voxels times images times frames")?;
-        let mut buffers = Buffers::new(kspace.len(), image.len())?;
+        let mut buffers = ImageBuffers::new(kspace.len(), image.len())?;
         self.phase(kspace, &mut buffers)?;
         let report = match self.options.method {
             PartialFourierMethod::Homodyne => self.homodyne(kspace, &mut buffers)?,
@@ -184,7 +187,7 @@ impl<T: Real> PartialFourier<T> {
     }
 
     /// Sets the phase factors exp(i phi) from the symmetric centre; 1 where its image is 0.
-    fn phase(&self, kspace: &[Complex<T>], buffers: &mut Buffers<T>) -> Result<()> {
+    fn phase(&self, kspace: &[Complex<T>], buffers: &mut ImageBuffers<T>) -> Result<()> {
         self.filtered(&self.centre, kspace, &mut buffers.data, &mut buffers.phase)?;
         for phase in &mut buffers.phase {
             let z = wide(*phase);
@@ -195,7 +198,7 @@ impl<T: Real> PartialFourier<T> {
     }
 
     /// Computes images by homodyne detection.
-    fn homodyne(&self, kspace: &[Complex<T>], buffers: &mut Buffers<T>) -> Result<PartialFourierReport> {
+    fn homodyne(&self, kspace: &[Complex<T>], buffers: &mut ImageBuffers<T>) -> Result<PartialFourierReport> {
         self.filtered(&self.sides, kspace, &mut buffers.data, &mut buffers.image)?;
         for (x, phase) in buffers.image.iter_mut().zip(&buffers.phase) {
             *x = phase * (x.re * phase.re + x.im * phase.im);
@@ -208,7 +211,7 @@ impl<T: Real> PartialFourier<T> {
 
     /// Computes images by projection onto convex sets. An image that has converged no longer changes, so that results
     /// do not depend on the other images.
-    fn pocs(&self, kspace: &[Complex<T>], buffers: &mut Buffers<T>) -> Result<PartialFourierReport> {
+    fn pocs(&self, kspace: &[Complex<T>], buffers: &mut ImageBuffers<T>) -> Result<PartialFourierReport> {
         self.plan.weighted_adjoint(kspace, &mut buffers.image[..])?;
         self.divide_by_maps(&mut buffers.image);
         let images = buffers.image.len() / self.voxels;
@@ -240,7 +243,7 @@ impl<T: Real> PartialFourier<T> {
 
     /// Sets `data` to the difference between the measured data and those of `with_phase`. Returns its norm relative to
     /// the measured data.
-    fn residual(&self, kspace: &[Complex<T>], buffers: &mut Buffers<T>) -> Result<f64> {
+    fn residual(&self, kspace: &[Complex<T>], buffers: &mut ImageBuffers<T>) -> Result<f64> {
         self.plan.forward(&buffers.with_phase[..], &mut buffers.data[..])?;
         let (mut difference, mut measured) = (0.0, 0.0);
         for (data, z) in buffers.data.iter_mut().zip(kspace) {
@@ -269,8 +272,14 @@ impl<T: Real> PartialFourier<T> {
     }
 }
 
+/// Returns the axis with a missing side, and its measured extent below and above k = 0 in samples; `None` if
+/// [`PartialFourier`] does not apply to this trajectory. `k` is in cycles per voxel of an image of `dims` voxels.
+pub fn missing_side<T: Real>(k: &[&[T]], dims: &[usize]) -> Option<(usize, [f64; 2])> {
+    PartialAxis::of(k, dims).ok().map(|partial| (partial.axis, partial.extent))
+}
+
 /// Arrays of a reconstruction.
-struct Buffers<T: Real> {
+struct ImageBuffers<T: Real> {
     /// Factors exp(i phi) of the images.
     phase: Vec<Complex<T>>,
     image: Vec<Complex<T>>,
@@ -282,12 +291,12 @@ struct Buffers<T: Real> {
     data: Vec<Complex<T>>,
 }
 
-impl<T: Real> Buffers<T> {
+impl<T: Real> ImageBuffers<T> {
     /// Allocates the arrays.
     fn new(samples: usize, voxels: usize) -> Result<Self> {
         let images = || try_vec(voxels, Complex::default(), WHAT);
         let data = try_vec(samples, Complex::default(), WHAT)?;
-        Ok(Buffers { phase: images()?, image: images()?, with_phase: images()?, correction: images()?, data })
+        Ok(ImageBuffers { phase: images()?, image: images()?, with_phase: images()?, correction: images()?, data })
     }
 
     /// Sets an image to `with_phase` plus `correction`. Returns its relative change.

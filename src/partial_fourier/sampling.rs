@@ -1,12 +1,13 @@
 //! The unmeasured side of k-space, its symmetric centre, and the density weights of the samples.
 
-use super::WHAT;
 use crate::base::error::{bail, try_collect, try_vec, Result};
 use crate::base::real::Real;
 use crate::base::warning::{raise, WarningKind};
 use crate::reconstruction::coverage;
 use std::f64::consts::PI;
 
+/// Name of the computation in messages.
+pub(super) const WHAT: &str = "partial Fourier";
 /// An axis is complete if its two sides differ by less than this number of samples. The sides of a complete Cartesian
 /// scan with an even number of lines differ by 1.
 const LEAST_DIFFERENCE: f64 = 1.5;

@@ -22,6 +22,7 @@ mod harness;
 mod messages;
 mod off_resonance;
 mod outputs;
+mod partial_fourier;
 mod pictures;
 mod propeller;
 mod raw_file;

@@ -5,8 +5,8 @@ pub mod defaults;
 mod off_resonance;
 
 pub use choices::{
-    BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PrecisionKind, PriorKind,
-    SimdKind,
+    BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PartialFourierKind,
+    PrecisionKind, PriorKind, SimdKind,
 };
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
 
