@@ -13,8 +13,8 @@ use recon::{
 
 use PartialFourierMethod::{Homodyne, Pocs};
 
-/// Computes sum_r x(r) exp(sign i 2 pi k r) along all axes of an array, for k r = u v / n with u and v counted from
-/// floor(n/2): plain sums, one axis after the other.
+/// Computes sum_r x(r) exp(sign i 2 pi k r) by plain sums, one axis after the other. k r = u v / n, where u and v are
+/// counted from floor(n/2).
 fn fourier(dims: &[usize], sign: f64, x: &[Complex<f64>]) -> Vec<Complex<f64>> {
     let mut array = x.to_vec();
     let mut stride = 1;

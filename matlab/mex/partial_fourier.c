@@ -12,7 +12,7 @@ static void read_partial_fourier_options(recon_partial_fourier_options *options,
         options->iterations = count_of(value, "Iterations");
     }
     if ((value = field(structure, "Change"))) {
-        options->tolerance = number_of(value, "Change");
+        options->tolerance = real_scalar(value, "Change");
     }
 }
 

@@ -1,8 +1,8 @@
 //! Partial Fourier: images of data of which one side of k-space is missing along one axis.
 //!
-//! An image with a smooth phase phi has redundant data: x exp(-i phi) is real, so that its data at -k are the conjugates
-//! of those at k. The phase is that of an image of the symmetric centre of k-space, multiplied by a Hann filter along
-//! the partial axis. docs/method.md has the equations.
+//! An image with a smooth phase phi has redundant data: x exp(-i phi) is real, so that its data at -k are the
+//! conjugates of those at k. The phase is that of an image of the symmetric centre of k-space, multiplied by a Hann
+//! filter along the partial axis. docs/method.md has the equations.
 //!
 //! - Homodyne detection (Noll, Nishimura and Macovski 1991): x = exp(i phi) Re(exp(-i phi) G w d), where w weights the
 //!   data by a ramp.
@@ -70,8 +70,8 @@ impl<T: Real> PartialFourier<T> {
     ///
     /// # Errors
     /// In addition to the errors of [`Plan::new`]:
-    /// - `InvalidArgument`: no side of k-space is missing, the symmetric centre has fewer than four samples on the short
-    ///   side, or the measured part of a Cartesian scan has gaps, as in parallel imaging.
+    /// - `InvalidArgument`: no side of k-space is missing, the symmetric centre has fewer than four samples on the
+    ///   short side, or the measured part of a Cartesian scan has gaps, as in parallel imaging.
     /// - `InvalidArgument`: invalid options.
     /// - `Unsupported`: several axes have an unmeasured side, or the geometry has a list of voxels, voxels with the
     ///   shape of a box, a field map or a decay map.
@@ -131,8 +131,8 @@ impl<T: Real> PartialFourier<T> {
     /// Computes the images of data, [samples, coils, frames]. Images are [nx, ny, nz, coils, frames], or [nx, ny, nz,
     /// frames] with coil maps. Each image has its own phase and iterations.
     ///
-    /// Raises a warning ([`WarningKind::PartialFourier`]) if the smooth phase contradicts the data, and if the symmetric
-    /// centre is narrow.
+    /// Raises a warning ([`WarningKind::PartialFourier`]) if the smooth phase contradicts the data, and if the
+    /// symmetric centre is narrow.
     ///
     /// # Errors
     /// As [`Plan::grid`], and `OutOfHostMemory`.

@@ -28,8 +28,9 @@ use recon::{Complex, Normal, PartialFourier, PartialFourierOptions, Plan, Real, 
 /// Density weights come from the file (last trajectory dimension), or else from --density. Fully sampled Cartesian data
 /// have equal weights, and the image is their inverse discrete Fourier transform.
 ///
-/// --partial-fourier fills k-space of which one side is missing along one axis: partial Fourier lines or partitions, and
-/// asymmetric echoes. The image must have a smooth phase. The axis and the symmetric centre follow from the trajectory.
+/// --partial-fourier fills k-space of which one side is missing along one axis: partial Fourier lines or partitions,
+/// and asymmetric echoes. The image must have a smooth phase. The axis and the symmetric centre follow from the
+/// trajectory.
 ///
 /// --frame-shots and --frame-step make several images of one series of shots (real time). All frames use one plan,
 /// which gets the trajectory of each frame. If the file has no weights, they are computed for each frame. --density
