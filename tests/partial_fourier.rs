@@ -416,6 +416,30 @@ fn a_phase_that_is_not_smooth_is_reported() {
 }
 
 #[test]
+fn noise_is_about_that_of_complete_data() {
+    let (lines, complete) = (Lines::eighths(&[128, 128], 1, 6, true), Lines::eighths(&[128, 128], 1, 8, true));
+    let x = object(&lines.dims);
+    let mut random = Random::fresh();
+    // Standard deviation of a voxel in images of complete data: a twentieth of the largest voxel.
+    let deviation = 0.05 * x.iter().fold(0.0, |most: f64, x| most.max(x.norm())) * (x.len() as f64).sqrt();
+    let mut noisy = complete.data(&x);
+    noisy.iter_mut().for_each(|z| *z += Complex::new(random.uniform(), random.uniform()) * deviation * 6f64.sqrt());
+    let full = percent(&complete.inverse(&noisy, |_| 1.0), &x);
+    // Rows are along y, from the first.
+    let k = lines.k::<f64>();
+    let axes = slices(&k);
+    let geometry = Geometry::new(&lines.dims, &axes);
+    let [pocs, homodyne] = [Pocs, Homodyne].map(|how| {
+        let (image, report) = reconstruct(&geometry, &cpu(), &method(how), &noisy[..k[0].len()]).unwrap();
+        // Noise alone causes no warning.
+        assert!(report.residual > 0.05 && report.residual < 0.15, "{report:?}, seed {}", random.seed);
+        (percent(&image, &x), report.residual)
+    });
+    say(&format!("noise: complete {full:.1} %; error and residual: POCS {pocs:.3?}, homodyne {homodyne:.3?}"));
+    assert!(pocs.0 < 1.05 * full && homodyne.0 < 1.15 * full, "{full} {pocs:?} {homodyne:?}, seed {}", random.seed);
+}
+
+#[test]
 fn data_of_zeros_are_an_image_of_zeros() {
     let lines = Lines::eighths(&[12, 40], 1, 5, true);
     let k = lines.k::<f32>();
