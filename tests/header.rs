@@ -334,6 +334,16 @@ int main(void) {
     CHECK(still_image(&g, 8, kspace, image));
     REQUIRE(is_image());
 
+    /* A Cartesian scan of N lines without the first eighth. */
+    g.samples = N * (N - N / 8);
+    for (i = 0; i < (int)g.samples; i++) {
+        kx[i] = (float)(i % N - N / 2) / N;
+        ky[i] = (float)(N / 8 + i / N - N / 2) / N;
+    }
+    CHECK(recon_phantom_kspace(&g, NULL, 0, RECON_COILS_UNIFORM, 0, kspace));
+    CHECK(fill_missing_side(&g, kspace, image));
+    REQUIRE(is_image());
+
     status = plan_on_gpu(&g, NULL, &plan);
     REQUIRE(status == RECON_OK || status == RECON_NO_DEVICE || status == RECON_DRIVER_INCOMPLETE);
     if (status == RECON_OK) recon_plan_destroy(plan);
@@ -353,7 +363,12 @@ fn functions_of_the_page_on_c_run() {
     }
     let text = format!("#include <recon.h>\n#include <stdio.h>\n{parts}{CALLS}");
     let printed = build_and_run("cc", "-std=c99", "functions.c", &text);
-    assert!(printed.contains("all functions were called") && printed.contains("blade 7: "), "{printed}");
+    assert!(
+        printed.contains("all functions were called")
+            && printed.contains("blade 7: ")
+            && printed.contains("samples below"),
+        "{printed}"
+    );
 }
 
 #[test]

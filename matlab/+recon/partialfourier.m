@@ -38,7 +38,7 @@ function [image, report] = partialfourier(k, d, varargin)
 %
 %   Example
 %       k = recon.trajectory.cartesian([128 128]);
-%       k = k(k(:, 2) > -0.13, :);
+%       k = k(:, 49:end, :);
 %       d = recon.phantom.kspace(k, [128 128]);
 %       recon.show(recon.partialfourier(k, d, [128 128]))
 %
