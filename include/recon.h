@@ -211,6 +211,14 @@ typedef enum {
     RECON_BLADE_PHASE_NONE = 2,
 } recon_blade_phase;
 
+// Method of recon_partial_fourier.
+typedef enum {
+    // Homodyne detection (Noll et al. 1991), in one step.
+    RECON_PARTIAL_FOURIER_HOMODYNE = 0,
+    // Projection onto convex sets (Haacke et al. 1991): iterations, with a smaller error.
+    RECON_PARTIAL_FOURIER_POCS = 1,
+} recon_partial_fourier_method;
+
 // Prior of recon_cg: the R of (E^H W E + lambda R^H R) x = E^H W d.
 typedef enum {
     // R = 1: the energy of the image.
@@ -336,6 +344,9 @@ typedef enum {
     RECON_WARNING_CALIBRATION = 9,
     // The acquisitions of a scan can be interpreted in several ways, or some are missing.
     RECON_WARNING_ACQUISITIONS = 10,
+    // Partial Fourier: the phase of the image is not smooth, the symmetric centre of k-space is narrow, or k-space
+    // has gaps.
+    RECON_WARNING_PARTIAL_FOURIER = 11,
 } recon_warning;
 
 // Unit of the weight lambda of a prior.
@@ -752,6 +763,37 @@ typedef struct {
     void *kspace;
 } recon_propeller_report;
 
+// Options of recon_partial_fourier. Initialise them with recon_partial_fourier_options_init.
+typedef struct {
+    // Set by recon_partial_fourier_options_init.
+    uint32_t struct_size;
+    // A recon_partial_fourier_method. Default: RECON_PARTIAL_FOURIER_POCS.
+    uint32_t method;
+    // Maximum number of iterations for each image, at least 1. Default: 20. Homodyne detection has no iterations.
+    uint64_t iterations;
+    // Relative change of an image, in [0, 1), at which its iterations end: the norm of the difference between
+    // consecutive images, divided by the norm of the image. Default: 0.0005. 0: all iterations are done.
+    double tolerance;
+} recon_partial_fourier_options;
+
+// Report of recon_partial_fourier. Initialise it with recon_partial_fourier_report_init. All other fields are written
+// when the call succeeds.
+typedef struct {
+    // Set by recon_partial_fourier_report_init.
+    uint32_t struct_size;
+    // Axis with a missing side: 0, 1 or 2 for x, y or z.
+    uint32_t axis;
+    // Measured extent below and above k = 0 along this axis, in samples of a Cartesian scan (units of 1/FOV).
+    double extent[2];
+    // Largest number of iterations of an image; 0 for homodyne detection.
+    uint64_t iterations;
+    // Largest relative change of an image in its last iteration; 0 for homodyne detection.
+    double change;
+    // Norm of the difference between the measured data and the data of the images with the smooth phase, relative to
+    // the norm of the measured data: noise, and the error of the smooth phase.
+    double residual;
+} recon_partial_fourier_report;
+
 // Options of recon_field_map. Initialise them with recon_field_map_options_init.
 typedef struct {
     // Set by recon_field_map_options_init.
@@ -1158,6 +1200,13 @@ recon_status recon_propeller_options_init(recon_propeller_options *options, uint
 
 // Sets an empty report without arrays. `struct_size` is sizeof(recon_propeller_report).
 recon_status recon_propeller_report_init(recon_propeller_report *report, uint32_t struct_size);
+
+// Sets the defaults of recon_partial_fourier: POCS with up to 20 iterations. `struct_size` is
+// sizeof(recon_partial_fourier_options).
+recon_status recon_partial_fourier_options_init(recon_partial_fourier_options *options, uint32_t struct_size);
+
+// Sets an empty report. `struct_size` is sizeof(recon_partial_fourier_report).
+recon_status recon_partial_fourier_report_init(recon_partial_fourier_report *report, uint32_t struct_size);
 
 // Sets the defaults of recon_field_map. `struct_size` is sizeof(recon_field_map_options).
 recon_status recon_field_map_options_init(recon_field_map_options *options, uint32_t struct_size);
@@ -2088,6 +2137,42 @@ recon_status recon_propeller_memory(const recon_geometry *geometry,
                                     const recon_options *options,
                                     const recon_propeller_options *propeller,
                                     uint64_t *host_bytes);
+
+// Computes images of partial Fourier data: one side of k-space is missing along one axis, except near the centre. The
+// missing side follows from the smooth phase of the image, by homodyne detection or POCS. With a complete k-space,
+// use recon_grid.
+//
+// The axis, and the width of the symmetric centre that determines the phase, follow from the coordinates. Any
+// trajectory is possible: Cartesian lines in 2D and 3D, asymmetric echoes, stacks of spirals or spokes with missing
+// partitions. Other axes must be complete. Samples on the points of the image's grid have equal weights if the
+// geometry has no weights; other samples have the weights of Pipe and Menon.
+//
+// Images have the scale of recon_grid and keep their phase. Without coil maps each coil has an image and a phase of
+// its own; with coil maps the combined image has one phase. Each image has its own iterations.
+//
+// - options: may be NULL for the defaults. memory_limit limits the plan only: the call takes four further arrays of
+//   the size of image, and one of the size of kspace. Arrays are in the host's memory.
+// - partial_fourier: may be NULL for the defaults.
+// - kspace: complex [samples, coils, frames], read.
+// - image: complex [nx, ny, nz, images, frames], written.
+// - report: may be NULL.
+//
+// recon_last_warning returns RECON_WARNING_PARTIAL_FOURIER if the phase is not smooth, if the symmetric centre has
+// fewer than seven samples on the short side, or if a trajectory that is not Cartesian has gaps. It also returns the
+// warnings of the plan.
+//
+// Errors:
+// - As recon_plan_create and recon_grid.
+// - RECON_INVALID_ARGUMENT if no side is missing, if there are fewer than four samples on the short side, or if
+//   points of a Cartesian grid are missing in the measured part, as in parallel imaging.
+// - RECON_UNSUPPORTED if sides of several axes are missing, for a voxel list, voxels with the shape of a box, field
+//   and decay maps, and for pointers_on_device.
+recon_status recon_partial_fourier(const recon_geometry *geometry,
+                                   const recon_options *options,
+                                   const recon_partial_fourier_options *partial_fourier,
+                                   const void *kspace,
+                                   void *image,
+                                   recon_partial_fourier_report *report);
 
 #ifdef __cplusplus
 }  // extern "C"

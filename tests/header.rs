@@ -10,7 +10,7 @@ use common::documents::{blocks_in, documents};
 use common::{root, run};
 
 /// Files of src/ffi with types and functions, in the order of their declarations in the header.
-const FILES: [&str; 18] = [
+const FILES: [&str; 19] = [
     "structs.rs",
     "scan_structs.rs",
     "library.rs",
@@ -30,6 +30,7 @@ const FILES: [&str; 18] = [
     "coil_matrices.rs",
     "field_map.rs",
     "propeller.rs",
+    "partial_fourier.rs",
 ];
 
 /// Returns the header that cbindgen generates from the present sources.
@@ -155,6 +156,8 @@ fn header_compiles_as_c_and_cpp() {
         typedef char cg_is_120[sizeof(recon_cg_options) == 120 ? 1 : -1];\n\
         typedef char propeller_is_32[sizeof(recon_propeller_options) == 32 ? 1 : -1];\n\
         typedef char propeller_report_is_80[sizeof(recon_propeller_report) == 80 ? 1 : -1];\n\
+        typedef char partial_fourier_is_24[sizeof(recon_partial_fourier_options) == 24 ? 1 : -1];\n\
+        typedef char partial_fourier_report_is_48[sizeof(recon_partial_fourier_report) == 48 ? 1 : -1];\n\
         typedef char field_map_is_48[sizeof(recon_field_map_options) == 48 ? 1 : -1];\n\
         typedef char field_map_report_is_80[sizeof(recon_field_map_report) == 80 ? 1 : -1];\n\
         int main(void) { recon_geometry g; return recon_geometry_init(&g, sizeof g) == RECON_OK ? 0 : 1; }\n";
@@ -333,6 +336,16 @@ int main(void) {
     CHECK(still_image(&g, 8, kspace, image));
     REQUIRE(is_image());
 
+    /* A Cartesian scan of N lines without the first eighth. */
+    g.samples = N * (N - N / 8);
+    for (i = 0; i < (int)g.samples; i++) {
+        kx[i] = (float)(i % N - N / 2) / N;
+        ky[i] = (float)(N / 8 + i / N - N / 2) / N;
+    }
+    CHECK(recon_phantom_kspace(&g, NULL, 0, RECON_COILS_UNIFORM, 0, kspace));
+    CHECK(fill_missing_side(&g, kspace, image));
+    REQUIRE(is_image());
+
     status = plan_on_gpu(&g, NULL, &plan);
     REQUIRE(status == RECON_OK || status == RECON_NO_DEVICE || status == RECON_DRIVER_INCOMPLETE);
     if (status == RECON_OK) recon_plan_destroy(plan);
@@ -352,7 +365,12 @@ fn functions_of_the_page_on_c_run() {
     }
     let text = format!("#include <recon.h>\n#include <stdio.h>\n{parts}{CALLS}");
     let printed = build_and_run("cc", "-std=c99", "functions.c", &text);
-    assert!(printed.contains("all functions were called") && printed.contains("blade 7: "), "{printed}");
+    assert!(
+        printed.contains("all functions were called")
+            && printed.contains("blade 7: ")
+            && printed.contains("samples below"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@
 %   recon.fhd       - The adjoint of the encoding operator: F^H d.
 %   recon.fbp       - Filtered backprojection of 2D radial data.
 %   recon.propeller - Gridding of PROPELLER blades, with motion correction.
+%   recon.partialfourier - Gridding of k-space with a missing side, by POCS or homodyne detection.
 %   recon.Encoding  - The encoding operator: E*x, E'*y, E.normal(x), for pcg, lsqr and your code.
 %
 % Before and after a reconstruction

@@ -37,6 +37,7 @@ static const struct {
     {"compression", 5, 3, compression_matrix},
     {"virtual_coils", 4, 1, make_virtual_coils},
     {"propeller", 5, 3, correct_blades},
+    {"partial_fourier", 5, 3, fill_partial_fourier},
     {"field_map", 6, 4, make_field_map},
     {"trajectory", 4, 1, make_trajectory},
     {"phantom_image", 4, 1, phantom_image},

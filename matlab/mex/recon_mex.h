@@ -151,6 +151,7 @@ command estimate_coil_maps, combine_coils;                           /* coils.c 
 command noise_covariance, whitening_matrix;                          /* coil_matrices.c */
 command compression_matrix, make_virtual_coils;                      /* coil_matrices.c */
 command correct_blades;                                              /* blades.c */
+command fill_partial_fourier;                                        /* partial_fourier.c */
 command make_field_map;                                              /* field_maps.c */
 command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
 command image_metrics;                                               /* metrics.c */

@@ -13,6 +13,7 @@ static const char *identifier_of(uint32_t kind) {
     case RECON_WARNING_THREADS: return "recon:Threads";
     case RECON_WARNING_CALIBRATION: return "recon:Calibration";
     case RECON_WARNING_ACQUISITIONS: return "recon:Acquisitions";
+    case RECON_WARNING_PARTIAL_FOURIER: return "recon:PartialFourier";
     }
     return "recon:Warning";
 }

@@ -29,6 +29,9 @@ pub enum WarningKind {
     Calibration,
     /// The acquisitions of a scan can be interpreted in several ways, or some are missing.
     Acquisitions,
+    /// Partial Fourier: the symmetric centre of k-space is narrow, the phase of the image is not smooth, or k-space has
+    /// gaps.
+    PartialFourier,
 }
 
 /// A warning: its kind, and a message for the user.
@@ -48,11 +51,16 @@ thread_local! {
 /// Logs a warning of the running call, and stores it for [`capture`].
 pub(crate) fn raise(kind: WarningKind, message: String) {
     log::warn!("{message}");
+    record(Warning { kind, message });
+}
+
+/// Stores a warning that has been logged, such as one of a plan, for [`capture`].
+pub(crate) fn record(warning: Warning) {
     // Without memory for the list, or while the thread ends, the warning is only logged.
     let _ = CAPTURED.try_with(|raised| {
         if let Some(raised) = raised.borrow_mut().as_mut() {
             if raised.try_reserve(1).is_ok() {
-                raised.push(Warning { kind, message });
+                raised.push(warning);
             }
         }
     });

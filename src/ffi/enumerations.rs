@@ -7,6 +7,7 @@ use crate::base::acquisition::AcquisitionPurpose;
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
 use crate::base::options::{Filter, LambdaUnit, Method, Normal, Simd, Window};
+use crate::partial_fourier::PartialFourierMethod;
 use crate::propeller::BladePhase;
 use crate::reconstruction::cg::Stop;
 use crate::reconstruction::coils::Combine;
@@ -380,6 +381,16 @@ c_enum! {
 }
 
 c_enum! {
+    /// Method of recon_partial_fourier.
+    pub enum recon_partial_fourier_method "partial_fourier" for PartialFourierMethod {
+        /// Homodyne detection (Noll et al. 1991), in one step.
+        RECON_PARTIAL_FOURIER_HOMODYNE = 0 is Homodyne, "homodyne";
+        /// Projection onto convex sets (Haacke et al. 1991): iterations, with a smaller error.
+        RECON_PARTIAL_FOURIER_POCS = 1 is Pocs, "pocs";
+    }
+}
+
+c_enum! {
     /// Warnings of plans and calls: see recon_plan_warning and recon_last_warning.
     pub enum recon_warning "warning" as WarningNumber {
         /// No warning.
@@ -407,6 +418,9 @@ c_enum! {
         RECON_WARNING_CALIBRATION = 9 is Calibration, "calibration";
         /// The acquisitions of a scan can be interpreted in several ways, or some are missing.
         RECON_WARNING_ACQUISITIONS = 10 is Acquisitions, "acquisitions";
+        /// Partial Fourier: the phase of the image is not smooth, the symmetric centre of k-space is narrow, or k-space
+        /// has gaps.
+        RECON_WARNING_PARTIAL_FOURIER = 11 is PartialFourier, "partial-fourier";
     }
 }
 
@@ -535,7 +549,7 @@ c_enum! {
 }
 
 /// Tables of all enumerations.
-static ALL: [&EnumTable; 27] = [
+static ALL: [&EnumTable; 28] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
@@ -561,6 +575,7 @@ static ALL: [&EnumTable; 27] = [
     &<SpokeNumberChoice as Enumeration>::TABLE,
     &<SpiralExtentChoice as Enumeration>::TABLE,
     &<TrajectoryKind as Enumeration>::TABLE,
+    &<PartialFourierMethod as Enumeration>::TABLE,
     &<AcquisitionPurpose as Enumeration>::TABLE,
     &<LevelFilter as Enumeration>::TABLE,
 ];

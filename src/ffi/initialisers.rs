@@ -43,6 +43,11 @@ initialisers! {
     fn recon_propeller_options_init(options: recon_propeller_options);
     /// Sets an empty report without arrays. `struct_size` is sizeof(recon_propeller_report).
     fn recon_propeller_report_init(report: recon_propeller_report);
+    /// Sets the defaults of recon_partial_fourier: POCS with up to 20 iterations. `struct_size` is
+    /// sizeof(recon_partial_fourier_options).
+    fn recon_partial_fourier_options_init(options: recon_partial_fourier_options);
+    /// Sets an empty report. `struct_size` is sizeof(recon_partial_fourier_report).
+    fn recon_partial_fourier_report_init(report: recon_partial_fourier_report);
     /// Sets the defaults of recon_field_map. `struct_size` is sizeof(recon_field_map_options).
     fn recon_field_map_options_init(options: recon_field_map_options);
     /// Sets an empty report. `struct_size` is sizeof(recon_field_map_report).

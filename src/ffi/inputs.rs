@@ -274,6 +274,25 @@ pub(super) unsafe fn interrupt(callback: recon_interrupt_callback, data: *mut c_
     })
 }
 
+/// Reads the options of a plan whose arrays are in the host's memory, and refuses arrays on a GPU. `computation` is the
+/// subject and verb of the message.
+///
+/// # Safety
+/// As for [`options`].
+pub(super) unsafe fn host_options(raw_options: *const recon_options, computation: &str) -> Result<Options> {
+    // SAFETY: the caller's promise.
+    let raw = unsafe { read_or_initial("options", raw_options) }?;
+    if raw.pointers_on_device != 0 {
+        bail!(
+            Unsupported,
+            "pointers_on_device is {}: {computation} in the host's memory; set it to 0",
+            raw.pointers_on_device
+        );
+    }
+    // SAFETY: the caller's promise.
+    unsafe { options(raw_options) }
+}
+
 /// Reads the options of a plan; null means the defaults.
 ///
 /// # Safety

@@ -115,6 +115,7 @@ pub(super) fn warning_number(kind: WarningKind) -> u32 {
         WarningKind::Threads => WarningNumber::Threads,
         WarningKind::Calibration => WarningNumber::Calibration,
         WarningKind::Acquisitions => WarningNumber::Acquisitions,
+        WarningKind::PartialFourier => WarningNumber::PartialFourier,
     };
     kind.number()
 }

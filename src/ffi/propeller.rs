@@ -2,7 +2,7 @@
 
 use super::arrays::{size, CallArrays, ResultArray};
 use super::enumerations::{choice, Precision};
-use super::inputs::{self, with_precision, ScanInput};
+use super::inputs::{host_options, with_precision, ScanInput};
 use super::status::{call, recon_status};
 use super::structs::*;
 use super::versioned::{read_or_initial, StructOutput};
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn recon_propeller(
     call(|| unsafe {
         let mut arrays = CallArrays::default();
         let scan = ScanInput::read(geometry)?;
-        let options = host_options(options)?;
+        let options = host_options(options, "blades are corrected")?;
         let propeller = propeller_options(propeller)?;
         if image.is_null() && report.is_null() {
             bail!(InvalidArgument, "image and report are NULL: give one of the two, or both");
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn recon_propeller_memory(
         let mut arrays = CallArrays::default();
         let host_bytes = &mut arrays.output("host_bytes", host_bytes, 1)?[0];
         let scan = ScanInput::read(geometry)?;
-        let options = host_options(options)?;
+        let options = host_options(options, "blades are corrected")?;
         let propeller = propeller_options(propeller)?;
         let bytes = with_precision!(scan.precision, T => {
             let size = scan.size::<T>(&mut arrays, 0)?;
@@ -230,24 +230,6 @@ pub unsafe extern "C" fn recon_propeller_memory(
         *host_bytes = bytes as u64;
         Ok(())
     })
-}
-
-/// Reads the options of a plan, and refuses arrays on a GPU.
-///
-/// # Safety
-/// As for [`inputs::options`].
-unsafe fn host_options(options: *const recon_options) -> Result<Options> {
-    // SAFETY: the caller's promise.
-    let raw = unsafe { read_or_initial("options", options) }?;
-    if raw.pointers_on_device != 0 {
-        bail!(
-            Unsupported,
-            "pointers_on_device is {}: blades are corrected in the host's memory; set it to 0",
-            raw.pointers_on_device
-        );
-    }
-    // SAFETY: the caller's promise.
-    unsafe { inputs::options(options) }
 }
 
 /// Reads the options of the correction; null means the defaults.

@@ -3,6 +3,7 @@
 use super::enumerations::Enumeration;
 use super::versioned::{versioned, VersionedStruct};
 use crate::base::defaults;
+use crate::partial_fourier::PartialFourierOptions;
 use crate::propeller::PropellerOptions;
 use crate::reconstruction::field_map::FieldMapOptions;
 use std::ffi::{c_char, c_int, c_void};
@@ -441,6 +442,41 @@ pub struct recon_propeller_report {
     pub kspace: *mut c_void,
 }
 
+/// Options of recon_partial_fourier. Initialise them with recon_partial_fourier_options_init.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_partial_fourier_options {
+    /// Set by recon_partial_fourier_options_init.
+    pub struct_size: u32,
+    /// A recon_partial_fourier_method. Default: RECON_PARTIAL_FOURIER_POCS.
+    pub method: u32,
+    /// Maximum number of iterations for each image, at least 1. Default: 20. Homodyne detection has no iterations.
+    pub iterations: u64,
+    /// Relative change of an image, in [0, 1), at which its iterations end: the norm of the difference between
+    /// consecutive images, divided by the norm of the image. Default: 0.0005. 0: all iterations are done.
+    pub tolerance: f64,
+}
+
+/// Report of recon_partial_fourier. Initialise it with recon_partial_fourier_report_init. All other fields are written
+/// when the call succeeds.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_partial_fourier_report {
+    /// Set by recon_partial_fourier_report_init.
+    pub struct_size: u32,
+    /// Axis with a missing side: 0, 1 or 2 for x, y or z.
+    pub axis: u32,
+    /// Measured extent below and above k = 0 along this axis, in samples of a Cartesian scan (units of 1/FOV).
+    pub extent: [f64; 2],
+    /// Largest number of iterations of an image; 0 for homodyne detection.
+    pub iterations: u64,
+    /// Largest relative change of an image in its last iteration; 0 for homodyne detection.
+    pub change: f64,
+    /// Norm of the difference between the measured data and the data of the images with the smooth phase, relative to
+    /// the norm of the measured data: noise, and the error of the smooth phase.
+    pub residual: f64,
+}
+
 /// Options of recon_field_map. Initialise them with recon_field_map_options_init.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -570,6 +606,13 @@ versioned!(recon_propeller_options, 32, {
 versioned!(recon_propeller_report, 80, {
     reserved: 0, blades: 0, lines: 0, readout: 0, motion: null_mut(), motion_capacity: 0, coordinates: [null_mut(); 2],
     weights: null_mut(), kspace: null_mut(),
+});
+versioned!(recon_partial_fourier_options, 24, {
+    method: PartialFourierOptions::DEFAULT.method.number(), iterations: PartialFourierOptions::DEFAULT.iterations as u64,
+    tolerance: PartialFourierOptions::DEFAULT.tolerance,
+});
+versioned!(recon_partial_fourier_report, 48, {
+    axis: 0, extent: [0.0; 2], iterations: 0, change: 0.0, residual: 0.0,
 });
 // 32 bytes: without interrupt.
 versioned!(recon_field_map_options, 48, older [32], {

@@ -300,7 +300,7 @@ impl<'a> ScanBuilder<'a> {
             warn(format!(
                 "kspace_encode_step_{counter} runs from {first} to {last}, and its centre is {centre}: one half of \
                  k-space along {axis} is missing, and the image will be blurred. If k-space is complete, correct \
-                 the encoding limits in the XML header"
+                 the encoding limits in the XML header; partial Fourier needs at least four lines on the short side"
             ));
         }
         Ok(())

@@ -87,6 +87,10 @@ fn null_pointers_outside_of_reconstructions_are_refused() {
         fails(recon_quality_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_quality"]);
         fails(recon_propeller_options_init(null_mut(), 32), RECON_NULL_POINTER, &["recon_propeller_options"]);
         fails(recon_propeller_report_init(null_mut(), 80), RECON_NULL_POINTER, &["recon_propeller_report"]);
+        let status = recon_partial_fourier_options_init(null_mut(), 24);
+        fails(status, RECON_NULL_POINTER, &["recon_partial_fourier_options"]);
+        let status = recon_partial_fourier_report_init(null_mut(), 48);
+        fails(status, RECON_NULL_POINTER, &["recon_partial_fourier_report"]);
         fails(recon_field_map_options_init(null_mut(), 48), RECON_NULL_POINTER, &["recon_field_map_options"]);
         fails(recon_field_map_report_init(null_mut(), 56), RECON_NULL_POINTER, &["recon_field_map_report"]);
         recon_plan_destroy(null_mut());

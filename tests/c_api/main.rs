@@ -9,6 +9,7 @@ mod interruption;
 mod library;
 mod memory;
 mod options;
+mod partial_fourier;
 mod propeller;
 mod results;
 mod simulation;

@@ -266,6 +266,8 @@ fn unknown_struct_sizes_are_refused() {
     check(recon_quality_init, "recon_quality");
     check(recon_propeller_options_init, "recon_propeller_options");
     check(recon_propeller_report_init, "recon_propeller_report");
+    check(recon_partial_fourier_options_init, "recon_partial_fourier_options");
+    check(recon_partial_fourier_report_init, "recon_partial_fourier_report");
     check(recon_field_map_options_init, "recon_field_map_options");
     check(recon_field_map_report_init, "recon_field_map_report");
 

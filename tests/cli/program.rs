@@ -23,6 +23,7 @@ mod messages;
 mod off_resonance;
 mod orientation;
 mod outputs;
+mod partial_fourier;
 mod pictures;
 mod propeller;
 mod raw_file;

@@ -22,7 +22,7 @@ const LAYERS: [&[&str]; 8] = [
     &["reconstruction"],
     &["engine"],
     &["plan"],
-    &["propeller", "scan", "simulated_scan"],
+    &["partial_fourier", "propeller", "scan", "simulated_scan"],
     &["ffi", "cli"],
 ];
 

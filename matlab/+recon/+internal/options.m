@@ -84,7 +84,7 @@ switch option
     case {'GpuArray', 'Rotation', 'Translation', 'Weighting', 'Unwrap'}
         text = 'true or false';
     case {'Method', 'Phase', 'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd', 'Order', 'Part', 'Scale', ...
-            'LambdaUnit', 'Filter'}
+            'LambdaUnit', 'Filter', 'Algorithm'}
         text = words(library_option(name, option));
     case {'Y', 'Library', 'Output'}
         text = ['a name, as help ' name ' says'];
@@ -102,6 +102,8 @@ switch [name ' ' option]
         option = 'density';
     case 'recon.combine Method'
         option = 'combine';
+    case 'recon.partialfourier Algorithm'
+        option = 'partial_fourier';
     case 'recon.cg LambdaUnit'
         option = 'lambda_unit';
     otherwise

@@ -232,8 +232,13 @@ fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Ec
     };
     let header = dataset.header.clone();
     let session = Session::new(dataset, &input, None, &args.plan)?;
-    let gridding =
-        Gridding { density: args.density, combine: Combination::None, kspace: false, is_for_field_map: true };
+    let gridding = Gridding {
+        density: args.density,
+        combine: Combination::None,
+        kspace: false,
+        partial_fourier: defaults::PARTIAL_FOURIER,
+        is_for_field_map: true,
+    };
     let Reconstructed { images, .. } = reconstruct::<T, _>(&gridding, &session)?;
     let echo = |image: Image| Echo { contrast: image.index.contrast.into(), image };
     Ok((images.into_iter().map(echo).collect(), Some(header)))

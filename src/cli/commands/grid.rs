@@ -1,15 +1,18 @@
 //! `recon grid`.
 
 use crate::io::{FileUse, Image, Scan};
-use crate::options::{defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
-use crate::run::gaps::warn_of_gaps;
+use crate::options::{
+    defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PartialFourierKind, PlanArgs,
+};
+use crate::run::gaps::{warn_of_gaps, warn_of_missing_side};
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::plan::ReusablePlan;
 use crate::run::precision::to_single;
 use crate::run::resize::zeros;
 use crate::run::session::Session;
 use crate::run::weights::{warn_of_file_weights, Weights};
-use recon::{Complex, Normal, Plan, Real, Result};
+use recon::bail;
+use recon::{Complex, Normal, PartialFourier, PartialFourierOptions, Plan, Real, Result};
 
 /// Reconstructs images by gridding, the adjoint transform of density-compensated data
 ///
@@ -24,6 +27,10 @@ use recon::{Complex, Normal, Plan, Real, Result};
 ///
 /// Density weights come from the file (last trajectory dimension), or else from --density. Fully sampled Cartesian data
 /// have equal weights, and the image is their inverse discrete Fourier transform.
+///
+/// --partial-fourier fills k-space of which one side is missing along one axis: partial Fourier lines or partitions,
+/// and asymmetric echoes. The image must have a smooth phase. The axis and the symmetric centre follow from the
+/// trajectory.
 ///
 /// --frame-shots and --frame-step make several images of one series of shots (real time). All frames use one plan,
 /// which gets the trajectory of each frame. If the file has no weights, they are computed for each frame. --density
@@ -66,6 +73,11 @@ pub struct Gridding {
     #[arg(long, help_heading = "Reconstruction", conflicts_with = "combine")]
     pub kspace: bool,
 
+    /// Method for k-space with a missing side
+    #[arg(long, value_enum, value_name = "METHOD", default_value_t = defaults::PARTIAL_FOURIER)]
+    #[arg(help_heading = "Reconstruction")]
+    pub partial_fourier: PartialFourierKind,
+
     /// Whether the images are echoes of a field map, which have no warning about gaps between samples.
     #[arg(skip)]
     pub is_for_field_map: bool,
@@ -79,10 +91,25 @@ pub fn run(args: &GridArgs) -> Result<()> {
     Job::new(&args.input, &args.output, &args.gridding, &args.plan).with_off_resonance(&args.off_resonance).run()
 }
 
+/// The plan of a gridding reconstruction.
+pub enum GriddingPlan<T: Real> {
+    /// All of k-space is used unchanged.
+    Complete(ReusablePlan<T>),
+    /// The missing side of k-space is filled.
+    Partial(PartialFourier<T>),
+}
+
 impl Reconstruction for Gridding {
     const TITLE: &'static str = "gridding";
-    type Plan<T: Real> = ReusablePlan<T>;
+    type Plan<T: Real> = GriddingPlan<T>;
     type State<T: Real> = ();
+
+    fn check(&self) -> Result<()> {
+        if self.kspace && self.partial_fourier != PartialFourierKind::None {
+            bail!(InvalidArgument, "--kspace has the measured side of k-space only: leave out --partial-fourier");
+        }
+        Ok(())
+    }
 
     fn channels(&self, scan: &Scan) -> Option<usize> {
         (!self.kspace).then(|| self.combine.channels(scan.coils))
@@ -90,18 +117,45 @@ impl Reconstruction for Gridding {
 
     fn begin<T: Real>(&self, session: &Session) -> Result<()> {
         warn_of_file_weights(&session.scans, &self.density);
-        match self.is_for_field_map {
+        // Partial Fourier reports gaps itself.
+        match self.is_for_field_map || self.partial_fourier != PartialFourierKind::None {
             true => Ok(()),
-            false => warn_of_gaps(session),
+            false => warn_of_gaps(session).and_then(|()| warn_of_missing_side(session)),
         }
     }
 
     fn plan<T: Real>(&self, frame: &ScanFrame, previous: Option<Self::Plan<T>>, _: &mut ()) -> Result<Self::Plan<T>> {
-        frame.plan(previous, &Weights::for_image(frame.scan, &self.density), None, Normal::Auto)
+        let weights = Weights::for_image(frame.scan, &self.density);
+        let Some(method) = self.partial_fourier.method() else {
+            let previous = match previous {
+                Some(GriddingPlan::Complete(plan)) => Some(plan),
+                _ => None,
+            };
+            return frame.plan(previous, &weights, None, Normal::Auto).map(GriddingPlan::Complete);
+        };
+        drop(previous);
+        let (sampling, options) = (frame.sampling()?, &frame.session.options);
+        let weights = weights.compute(&sampling, options)?;
+        let mut geometry = sampling.geometry();
+        // The library computes the weights of complete Cartesian lines itself.
+        geometry.weights = match &weights {
+            Weights::Relative(weights) => Some(weights),
+            _ => None,
+        };
+        let how = PartialFourierOptions { method, ..PartialFourierOptions::default() };
+        PartialFourier::new(&geometry, options, &how).map(GriddingPlan::Partial)
     }
 
     fn image<T: Real>(&self, frame: &ScanFrame, plan: &Self::Plan<T>, _: &mut ()) -> Result<FrameResult> {
         let kspace = frame.data::<T>()?;
+        let plan = match plan {
+            GriddingPlan::Complete(plan) => plan,
+            GriddingPlan::Partial(plan) => {
+                let mut coils = zeros(plan.image_len())?;
+                plan.reconstruct(&kspace, &mut coils)?;
+                return frame.finish(coils, self.combine).map(FrameResult::from);
+            }
+        };
         if self.kspace {
             return gridded_kspace(&plan.plan, frame.scan, &kspace);
         }

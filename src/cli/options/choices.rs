@@ -1,7 +1,7 @@
 //! The words of options with a fixed list of values, and the library's values for them.
 
 use clap::ValueEnum;
-use recon::{BladePhase, Combine, Density, Filter, LambdaUnit, Method, Simd, VoxelBasis, Window};
+use recon::{BladePhase, Combine, Density, Filter, LambdaUnit, Method, PartialFourierMethod, Simd, VoxelBasis, Window};
 
 /// Defines an enumeration of option words.
 macro_rules! choices {
@@ -118,6 +118,28 @@ choices!(
         None
     }
 );
+choices!(
+    /// A method for k-space with a missing side.
+    PartialFourierKind {
+        /// Zeros for the missing side, which blur the image
+        None,
+        /// Homodyne detection (Noll et al. 1991), in one step
+        Homodyne,
+        /// Projection onto convex sets (Haacke et al. 1991): iterations, with a smaller error
+        Pocs
+    }
+);
+
+impl PartialFourierKind {
+    /// Returns the library's method; `None` if the missing side is not filled.
+    pub fn method(self) -> Option<PartialFourierMethod> {
+        match self {
+            PartialFourierKind::None => None,
+            PartialFourierKind::Homodyne => Some(PartialFourierMethod::Homodyne),
+            PartialFourierKind::Pocs => Some(PartialFourierMethod::Pocs),
+        }
+    }
+}
 choices!(
     /// A combination of coil images.
     Combination {

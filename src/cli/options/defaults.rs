@@ -1,6 +1,8 @@
 //! Defaults of the program's options: the library's defaults, and a few of the program alone.
 
-use super::choices::{BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, PriorKind};
+use super::choices::{
+    BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, PartialFourierKind, PriorKind,
+};
 use recon::{BladePhase, LambdaUnit, PropellerOptions};
 
 pub use recon::defaults::{EDGE, FIELD_MAP_SMOOTHING, FIELD_MAP_THRESHOLD, ITERATIONS, LAMBDA, RESIDUAL, TOLERANCE};
@@ -15,6 +17,8 @@ pub const BLADE_PHASE: BladePhaseKind = match PropellerOptions::DEFAULT.phase {
     BladePhase::Constant => BladePhaseKind::Constant,
     BladePhase::None => BladePhaseKind::None,
 };
+/// Method for k-space with a missing side.
+pub const PARTIAL_FOURIER: PartialFourierKind = PartialFourierKind::None;
 /// Combination of coil images.
 pub const COMBINE: Combination = Combination::Rss;
 /// Prior of conjugate gradients.

@@ -7,8 +7,8 @@ mod off_resonance;
 
 pub use acquisitions::AcquisitionArgs;
 pub use choices::{
-    BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PrecisionKind, PriorKind,
-    SimdKind,
+    BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PartialFourierKind,
+    PrecisionKind, PriorKind, SimdKind,
 };
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
 

@@ -1,9 +1,10 @@
-//! The warning about gaps between samples.
+//! The warnings about gaps between samples and about a missing side of k-space.
 
 use crate::run::cartesian;
 use crate::run::input::scan_name;
 use crate::run::session::Session;
 use recon::coverage;
+use recon::partial_fourier::missing_side;
 use recon::Result;
 
 /// Tolerated share of missing points of a Cartesian grid: a few missing lines.
@@ -49,6 +50,25 @@ pub fn warn_of_gaps(session: &Session) -> Result<()> {
         };
         if is_aliased {
             log::warn!("{}: {cause}: the image is aliased; {REMEDY}{remedy}", scan_name(&scan));
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Warns, once for all scans, of Cartesian scans of which one side of k-space is missing along one axis.
+pub fn warn_of_missing_side(session: &Session) -> Result<()> {
+    for number in 0..session.scans.len() {
+        let Some(scan) = session.frames(number).next() else { continue };
+        let k: Vec<&[f32]> = scan.coordinates.iter().map(|k| &k[..]).collect();
+        let Some((axis, [below, above])) = missing_side(&k, &scan.encoded_matrix[..scan.ndim]) else { continue };
+        if cartesian::missing_share(&scan)?.is_some_and(|missing| missing <= TOLERATED_POINTS) {
+            log::warn!(
+                "{}: along {}, k-space has {below:.0} samples below and {above:.0} above k = 0: the missing side is \
+                 replaced by zeros, which blurs the image; --partial-fourier pocs fills it",
+                scan_name(&scan),
+                ["x", "y", "z"][axis]
+            );
             return Ok(());
         }
     }
