@@ -10,7 +10,7 @@ use common::documents::{blocks_in, documents};
 use common::{root, run};
 
 /// Files of src/ffi with types and functions, in the order of their declarations in the header.
-const FILES: [&str; 16] = [
+const FILES: [&str; 17] = [
     "structs.rs",
     "library.rs",
     // The functions of initialisers.rs come here.
@@ -22,6 +22,7 @@ const FILES: [&str; 16] = [
     "conjugate_gradients.rs",
     "reconstruction.rs",
     "images.rs",
+    "phase_difference.rs",
     "trajectories.rs",
     "phantoms.rs",
     "acquisition.rs",

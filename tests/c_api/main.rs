@@ -9,6 +9,7 @@ mod interruption;
 mod library;
 mod memory;
 mod options;
+mod phase_differences;
 mod propeller;
 mod results;
 mod simulation;
