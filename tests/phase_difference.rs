@@ -272,7 +272,7 @@ fn errors_leave_the_output_unchanged() {
     assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("coefficient 1"), "{e}");
     let e = ConcomitantPhase::new([0.0; 4], [0.0; 3], [[f64::INFINITY; 3]; 3]).unwrap_err();
     assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("mm"), "{e}");
-    // Images without any signal are no magnitudes.
+    // Images without any signal are not refused as magnitudes.
     let empty = vec![Complex::new(0.0f32, 0.0); 6];
     let mut out = vec![7.0f32; 6];
     phase_difference(&empty, &empty, &[3, 2], 1, plain, &mut out).unwrap();

@@ -575,7 +575,10 @@ macro_rules! structures {
 structures! {
     Dataset { header, scans, noise, calibration, uses }
     Noise { coils, dwell, data }
-    Header { encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms }
+    Header {
+        encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms, patient_position,
+        user_parameters,
+    }
     HeaderEncoding { encoded, recon, trajectory, steps, parallel }
     ParallelImaging { acceleration, calibration }
     EncodingSpace { matrix, fov_mm }

@@ -9,18 +9,21 @@ use crate::base::error::{bail, try_vec, Result};
 use crate::{phase_difference, Complex, ConcomitantPhase, PhaseDifferenceOptions, Real};
 use std::ffi::c_void;
 
-/// Computes the phase of images minus the phase of reference images, from coil images or combined images: the phase of
-/// the sum over coils of image times conj(reference), in which the phases of the coils cancel. With venc, the result is
-/// a velocity: phase * venc / pi. It uses the geometry's precision, ndim, dims, coils and frames.
+/// Computes the phase of images minus the phase of reference images, from coil images or combined images. It is the
+/// phase of the sum over coils of image times conj(reference), in which the phases of the coils cancel. With venc, the
+/// result is a velocity: phase * venc / pi. It uses the geometry's precision, ndim, dims, coils and frames.
 ///
 /// The result is in [-pi, pi), or in [-venc, venc). It is 0 if the sum is 0, for example where an image is 0. If
 /// neighbouring voxels with signal differ by more than pi, recon_last_warning returns RECON_WARNING_WRAPS.
 ///
-/// With maxwell, the phase of concomitant fields is added before the result is wrapped into its range:
-/// 2 pi (maxwell[0] z^2 + maxwell[1] (x^2 + y^2) + maxwell[2] x z + maxwell[3] y z), with x, y and z in metres from the
-/// isocentre along the gradients' axes, z along the main field (Bernstein et al., Magn. Reson. Med. 39:300, 1998). These
-/// are the user parameters MaxwellCoefficient_0 to MaxwellCoefficient_3 of ISMRMRD's header. If the phase is to be
-/// subtracted, negate them. The axes in ISMRMRD's patient coordinates (x to the left, y to the back, z to the head)
+/// With maxwell, the phase of concomitant fields is added, and the sum is wrapped into the range (Bernstein et al.,
+/// Magn. Reson. Med. 39:300, 1998):
+///
+///     2 pi (maxwell[0] z^2 + maxwell[1] (x^2 + y^2) + maxwell[2] x z + maxwell[3] y z)
+///
+/// x, y and z are in metres from the isocentre along the gradients' axes, z along the main field. The coefficients are
+/// the user parameters MaxwellCoefficient_0 to MaxwellCoefficient_3 of ISMRMRD's header. If the phase is to be
+/// subtracted, negate them. In ISMRMRD's patient coordinates (x to the left, y to the back, z to the head), the axes
 /// depend on the patient's position. For HFS they are (1, 0, 0), (0, -1, 0) and (0, 0, -1).
 ///
 /// - images, reference: complex [nx, ny, nz, coils, frames], read.
@@ -35,8 +38,8 @@ use std::ffi::c_void;
 /// Errors:
 /// - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_INVALID_SIZE, RECON_SIZE_OVERFLOW,
 ///   RECON_OUT_OF_HOST_MEMORY.
-/// - RECON_INVALID_ARGUMENT if arrays overlap, for a negative venc, for images that are both magnitudes, for voxels more
-///   than 2 m from the isocentre, and for an origin or steps without maxwell.
+/// - RECON_INVALID_ARGUMENT if arrays overlap, for a negative venc, and if both images are magnitudes. Also for voxels
+///   more than 2 m from the isocentre, and for an origin or steps without maxwell.
 /// - RECON_NOT_FINITE, with the voxel's index.
 /// - RECON_UNSUPPORTED for a voxel list.
 #[no_mangle]

@@ -50,7 +50,8 @@ pub struct ImagePosition {
 
 impl ConcomitantPhase {
     /// Returns the phase for coefficients in cycles per square metre, and for positions in mm along the gradients'
-    /// axes: `origin_mm` is that of the voxel with index 0 on all axes, `steps_mm` has a step along each image axis.
+    /// axes. `origin_mm` is the position of the voxel with index 0 on all axes. `steps_mm` has the steps from voxel to
+    /// voxel along the image's x, y and z.
     ///
     /// # Errors
     /// `NotFinite` for a coefficient, position or step that is not finite.
@@ -147,7 +148,7 @@ pub fn gradient_axes(patient_position: &str) -> Result<[[f64; 3]; 3]> {
 pub struct MaxwellCoefficients {
     /// A, B, C and D in cycles per square metre.
     pub coefficients: [f64; TERMS],
-    /// Number of the first further coefficient that is not 0, whose meaning is unknown; `None` if there is none.
+    /// Number of the first further coefficient that is not 0, whose meaning is unknown; `None` if all are 0.
     pub unknown_term: Option<usize>,
 }
 

@@ -20,7 +20,7 @@ use std::f64::consts::{PI, TAU};
 /// alone causes jumps.
 const LEAST_SIGNAL: f64 = 0.1;
 
-/// What a difference of phases is converted to, and corrected for.
+/// Unit and correction of a difference of phases.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PhaseDifferenceOptions {
     /// The velocity that causes a difference of pi, positive, in any unit; the result is a velocity in this unit.
@@ -31,7 +31,9 @@ pub struct PhaseDifferenceOptions {
 }
 
 /// Computes the phase of `images` minus the phase of `reference`, [dims], from coil images or combined images
-/// [dims, coils]: the phase of sum_c a_c conj(b_c), in [-pi, pi), or, with `venc`, the velocity phase * venc / pi in
+/// [dims, coils].
+///
+/// It is the phase of sum_c a_c conj(b_c), in [-pi, pi). With `venc`, the result is the velocity phase * venc / pi, in
 /// [-venc, venc).
 ///
 /// The result is 0 if that sum is 0, for example where one of the images is 0. Coil images must not be combined in a
@@ -207,7 +209,7 @@ mod tests {
             let call = || phase_difference(&image, &reference, &[2, 2], 1, &options, &mut out).unwrap();
             capture(call).1
         };
-        // Voxels 1 and 2 are no neighbours in an image of two columns.
+        // In an image of two columns, voxels 1 and 2 are not neighbours.
         assert!(warnings([0.0, 2.0, -2.0, 0.0], 1.0, None).is_empty());
         let found = warnings([0.0, 2.0, 0.5, -2.0], 1.0, None);
         assert_eq!((found.len(), found[0].kind), (1, WarningKind::Wraps));

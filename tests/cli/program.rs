@@ -28,5 +28,6 @@ mod raw_file;
 mod reader;
 mod reconstruction;
 mod trajectories;
+mod velocity;
 
 use harness::*;

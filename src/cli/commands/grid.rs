@@ -1,7 +1,9 @@
 //! `recon grid`.
 
 use crate::io::{FileUse, Scan};
-use crate::options::{defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
+use crate::options::{
+    defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
+};
 use crate::run::gaps::warn_of_gaps;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::plan::ReusablePlan;
@@ -42,6 +44,9 @@ pub struct GridArgs {
     gridding: Gridding,
 
     #[command(flatten)]
+    phase_difference: PhaseDifferenceArgs,
+
+    #[command(flatten)]
     off_resonance: OffResonanceArgs,
 
     #[command(flatten)]
@@ -63,7 +68,7 @@ pub struct Gridding {
     pub combine: Combination,
 
     #[arg(help = FileUse::WriteComplexImages.help(KSPACE))]
-    #[arg(long, help_heading = "Reconstruction", conflicts_with = "combine")]
+    #[arg(long, help_heading = "Reconstruction", conflicts_with_all = ["combine", "phase_difference"])]
     pub kspace: bool,
 
     /// Whether the images are echoes of a field map, which have no warning about gaps between samples.
@@ -76,7 +81,13 @@ pub fn run(args: &GridArgs) -> Result<()> {
         let format = FileUse::WriteComplexImages.format(&args.output.output);
         format.map_err(|e| e.within("gridded k-space is complex"))?;
     }
-    Job::new(&args.input, &args.output, &args.gridding, &args.plan).with_off_resonance(&args.off_resonance).run()
+    // The phases of coils cancel in a phase difference, which the root of the sum of squares would lose.
+    let coil_images = Gridding { combine: Combination::None, ..args.gridding };
+    let gridding = if args.phase_difference.is_enabled() { &coil_images } else { &args.gridding };
+    Job::new(&args.input, &args.output, gridding, &args.plan)
+        .with_off_resonance(&args.off_resonance)
+        .with_phase_difference(&args.phase_difference)
+        .run()
 }
 
 impl Reconstruction for Gridding {

@@ -207,9 +207,7 @@ fn header(scans: &[Scan]) -> Header {
     Header {
         encodings: (0..=last).map(encoding).collect(),
         receiver_channels: Some(scans[0].coils.min(u16::MAX as usize) as u16),
-        noise_bandwidth: None,
-        h1_resonance_hz: None,
-        echo_times_ms: Vec::new(),
+        ..Header::default()
     }
 }
 

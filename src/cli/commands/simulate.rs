@@ -464,9 +464,8 @@ impl<'a> Simulation<'a> {
         Header {
             encodings: vec![encoding],
             receiver_channels: Some(self.args.coils.min(u16::MAX as usize) as u16),
-            noise_bandwidth: None,
-            h1_resonance_hz: None,
             echo_times_ms: self.args.echo_times.iter().map(|t| 1e3 * t).collect(),
+            ..Header::default()
         }
     }
 

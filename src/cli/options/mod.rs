@@ -3,12 +3,14 @@
 mod choices;
 pub mod defaults;
 mod off_resonance;
+mod phase_difference;
 
 pub use choices::{
     BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PrecisionKind, PriorKind,
     SimdKind,
 };
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
+pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
 
 use crate::io::{FileUse, Format};
 use choices::{BasisKind, WindowKind};

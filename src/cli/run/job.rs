@@ -1,10 +1,13 @@
 //! The description of a run, and its loop over scans.
 
 use crate::io::{Dataset, Image, Scan};
-use crate::options::{in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
+use crate::options::{
+    in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
+};
 use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
 use crate::run::output::{check_sizes, Outputs};
+use crate::run::phase_difference::PhaseDifference;
 use crate::run::plan::ReusablePlan;
 use crate::run::post_processing;
 use crate::run::precision::cast;
@@ -196,6 +199,8 @@ pub struct Job<'a, R> {
     /// `None` if the reconstruction does not support off-resonance.
     off_resonance: Option<&'a OffResonanceArgs>,
     reconstruction: &'a R,
+    /// `None` if the reconstruction does not support phase differences.
+    phase_difference: Option<&'a PhaseDifferenceArgs>,
     plan: &'a PlanArgs,
     outputs: Outputs<'a>,
 }
@@ -207,6 +212,7 @@ impl<'a, R: Reconstruction> Job<'a, R> {
             input,
             off_resonance: None,
             reconstruction,
+            phase_difference: None,
             plan,
             outputs: Outputs { image: &output.output, report: None },
         }
@@ -215,6 +221,11 @@ impl<'a, R: Reconstruction> Job<'a, R> {
     /// Sets the options for off-resonance.
     pub fn with_off_resonance(self, args: &'a OffResonanceArgs) -> Self {
         Job { off_resonance: Some(args), ..self }
+    }
+
+    /// Sets the options for phase differences. The reconstruction must keep the phase of coil images.
+    pub fn with_phase_difference(self, args: &'a PhaseDifferenceArgs) -> Self {
+        Job { phase_difference: Some(args), ..self }
     }
 
     /// Sets the file of the report; `None` if no report is written.
@@ -237,6 +248,9 @@ impl<'a, R: Reconstruction> Job<'a, R> {
         if let Some(off_resonance) = self.off_resonance {
             off_resonance.check()?;
         }
+        if let Some(phase_difference) = self.phase_difference {
+            phase_difference.check(self.outputs.image)?;
+        }
         self.reconstruction.check()?;
         let maps = self.off_resonance.into_iter().flat_map(|args| args.files());
         let inputs = self.input.files().chain(self.reconstruction.input_files()).chain(maps);
@@ -246,13 +260,25 @@ impl<'a, R: Reconstruction> Job<'a, R> {
 
 /// Reconstructs raw data in memory, from a file or a scanner, and writes the outputs.
 fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Result<()> {
+    let enabled = job.phase_difference.filter(|args| args.is_enabled());
+    let phase_difference = enabled.map(|args| PhaseDifference::new(args, &dataset.header)).transpose()?;
     let session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
+    if let Some(phase_difference) = &phase_difference {
+        phase_difference.check(&session.scans)?;
+    }
     let size = |number: usize| {
-        let channels = job.reconstruction.channels(&session.scans[number])?;
+        let channels = match &phase_difference {
+            Some(_) => 1,
+            None => job.reconstruction.channels(&session.scans[number])?,
+        };
         Some((session.resizes[number].requested(), channels))
     };
     check_sizes(job.outputs.image, (0..session.scans.len()).filter_map(size))?;
     let Reconstructed { images, reports, plan, state } = reconstruct::<T, _>(job.reconstruction, &session)?;
+    let images = match &phase_difference {
+        Some(phase_difference) => phase_difference.of_images(&images)?,
+        None => images,
+    };
     let mut files = AtomicFiles::new();
     job.reconstruction.write(plan, state, &mut files)?;
     job.outputs.write(files, &images, reports)

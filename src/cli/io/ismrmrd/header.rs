@@ -133,6 +133,10 @@ pub struct Header {
     pub h1_resonance_hz: Option<u64>,
     /// The echo times in ms, one per contrast; empty if the header does not have them.
     pub echo_times_ms: Vec<f64>,
+    /// The patient's position in the scanner, such as `HFS`; `None` if the header does not have it.
+    pub patient_position: Option<String>,
+    /// The names and values of `userParameterLong` and `userParameterDouble`.
+    pub user_parameters: Vec<(String, f64)>,
 }
 
 fn child<'a>(node: Node<'a, 'a>, name: &str) -> Option<Node<'a, 'a>> {
@@ -187,6 +191,16 @@ fn space(encoding: Node, name: &str) -> Result<EncodingSpace> {
     Ok(space)
 }
 
+/// Returns the names and values of user parameters that are numbers.
+fn user_parameters(node: Node) -> Vec<(String, f64)> {
+    let is_number = |n: &Node| ["userParameterLong", "userParameterDouble"].contains(&n.tag_name().name());
+    let parameter = |n: Node| {
+        // Most parameters are never used, and a use reports an error for NaN.
+        Some((text(child(n, "name")?).to_owned(), text(child(n, "value")?).parse().unwrap_or(f64::NAN)))
+    };
+    node.children().filter(is_number).filter_map(parameter).collect()
+}
+
 fn parallel_imaging(encoding: Node) -> Result<Option<ParallelImaging>> {
     let Some(node) = child(encoding, "parallelImaging") else { return Ok(None) };
     let factor = |name: &str| optional(child(node, "accelerationFactor").and_then(|n| child(n, name)));
@@ -224,6 +238,10 @@ impl Header {
             )?,
             encodings: Vec::new(),
             echo_times_ms: Vec::new(),
+            patient_position: child(root, "measurementInformation")
+                .and_then(|n| child(n, "patientPosition"))
+                .map(|n| text(n).to_owned()),
+            user_parameters: child(root, "userParameters").map(user_parameters).unwrap_or_default(),
         };
         let parameters = child(root, "sequenceParameters").into_iter().flat_map(|n| n.children());
         for node in parameters.filter(|c| c.is_element() && c.tag_name().name() == "TE") {
@@ -269,6 +287,10 @@ impl Header {
         };
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
         xml += "<ismrmrdHeader xmlns=\"http://www.ismrm.org/ISMRMRD\">\n";
+        if let Some(position) = &self.patient_position {
+            xml += " <measurementInformation>\n";
+            xml += &format!("  <patientPosition>{position}</patientPosition>\n </measurementInformation>\n");
+        }
         if self.receiver_channels.is_some() || self.noise_bandwidth.is_some() {
             xml += " <acquisitionSystemInformation>\n";
             if let Some(x) = self.noise_bandwidth {
@@ -320,6 +342,15 @@ impl Header {
                 xml += &format!("  <TE>{t}</TE>\n");
             }
             xml += " </sequenceParameters>\n";
+        }
+        if !self.user_parameters.is_empty() {
+            xml += " <userParameters>\n";
+            for (name, value) in &self.user_parameters {
+                xml += &format!(
+                    "  <userParameterDouble><name>{name}</name><value>{value}</value></userParameterDouble>\n"
+                );
+            }
+            xml += " </userParameters>\n";
         }
         xml + "</ismrmrdHeader>\n"
     }

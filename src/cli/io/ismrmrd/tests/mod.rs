@@ -32,6 +32,8 @@ fn header(matrix: [usize; 3], trajectory: TrajectoryKind) -> Header {
         noise_bandwidth: None,
         h1_resonance_hz,
         echo_times_ms: vec![4.92, 7.38],
+        patient_position: Some("HFS".into()),
+        user_parameters: vec![("MaxwellCoefficient_0".into(), -1.5), ("Flow_Dir".into(), 4.0)],
     }
 }
 
