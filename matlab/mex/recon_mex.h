@@ -152,6 +152,7 @@ command noise_covariance, whitening_matrix;                          /* coil_mat
 command compression_matrix, make_virtual_coils;                      /* coil_matrices.c */
 command correct_blades;                                              /* blades.c */
 command make_field_map;                                              /* field_maps.c */
+command subtract_phases;                                             /* phase_differences.c */
 command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
 command image_metrics;                                               /* metrics.c */
 command list_devices, option_words, library_version;                 /* library.c */

@@ -125,7 +125,7 @@ fn coefficients() -> Vec<(String, f64)> {
     (0..16).map(|i| (format!("MaxwellCoefficient_{i}"), value(i))).collect()
 }
 
-/// Returns the largest distance in the object of an image from `sign` times the velocities times `scale`, on the circle.
+/// Returns the largest distance in the object from `sign` times the velocities times `scale`, on the circle of phases.
 fn largest_error(image: &Image, scale: f64, sign: f64) -> f64 {
     assert_eq!((image.dims, image.channels), ([N, N, 1], 1));
     let of_voxel = |i: usize| {
