@@ -297,6 +297,8 @@ int main(void) {
     g.coordinates[1] = ky;
     g.weights = NULL;
     for (i = 0; i < N * N; i++) field[i] = 30.0f;
+    CHECK(velocity_in_cm_per_s(&g, image, image, found));
+    for (i = 0; i < N * N; i++) REQUIRE(found[i] < 1e-3f && found[i] > -1e-3f);
     CHECK(plan_with_field_map(&g, field, times, READOUT, 0.001f, 5e-6f, &plan));
     REQUIRE(times[READOUT] == 0.001f);
     CHECK(recon_grid(plan, kspace, image));
