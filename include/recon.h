@@ -1323,9 +1323,7 @@ recon_status recon_resize(const recon_geometry *geometry,
 // neighbouring voxels with signal differ by more than pi, recon_last_warning returns RECON_WARNING_WRAPS.
 //
 // With maxwell, the phase of concomitant fields is added, and the sum is wrapped into the range (Bernstein et al.,
-// Magn. Reson. Med. 39:300, 1998):
-//
-//     2 pi (maxwell[0] z^2 + maxwell[1] (x^2 + y^2) + maxwell[2] x z + maxwell[3] y z)
+// Magn. Reson. Med. 39:300, 1998). It is 2 pi (A z^2 + B (x^2 + y^2) + C x z + D y z), with A to D in maxwell.
 //
 // x, y and z are in metres from the isocentre along the gradients' axes, z along the main field. The coefficients are
 // the user parameters MaxwellCoefficient_0 to MaxwellCoefficient_3 of ISMRMRD's header. If the phase is to be

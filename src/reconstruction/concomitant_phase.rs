@@ -56,10 +56,12 @@ impl ConcomitantPhase {
     /// # Errors
     /// `NotFinite` for a coefficient, position or step that is not finite.
     pub fn new(coefficients: [f64; TERMS], origin_mm: [f64; 3], steps_mm: [[f64; 3]; 3]) -> Result<ConcomitantPhase> {
-        for (i, value) in coefficients.iter().enumerate().filter(|(_, value)| !value.is_finite()) {
+        if let Some(i) = coefficients.iter().position(|value| !value.is_finite()) {
+            let value = coefficients[i];
             bail!(NotFinite, "coefficient {i} of concomitant fields is {value}: give cycles per square metre");
         }
-        for value in origin_mm.iter().chain(steps_mm.iter().flatten()).filter(|value| !value.is_finite()) {
+        let mut positions = origin_mm.iter().chain(steps_mm.iter().flatten());
+        if let Some(value) = positions.find(|value| !value.is_finite()) {
             bail!(NotFinite, "a position or step of concomitant fields is {value}: give mm from the isocentre");
         }
         Ok(ConcomitantPhase { coefficients, origin_mm, steps_mm })
