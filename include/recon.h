@@ -333,7 +333,8 @@ typedef enum {
     RECON_WARNING_NOISE = 4,
     // The virtual coils contain little of the data's energy.
     RECON_WARNING_COMPRESSION = 5,
-    // The phase between echoes wraps: off-resonance exceeds the range that the echo spacing determines.
+    // A phase wraps: off-resonance exceeds the range that the echo spacing determines, or a velocity exceeds the
+    // range of its encoding.
     RECON_WARNING_WRAPS = 6,
     // The sample times are implausible for a readout: they may not be in seconds.
     RECON_WARNING_TIMES = 7,
@@ -1604,6 +1605,46 @@ recon_status recon_resize(const recon_geometry *geometry,
                           const double *dims_fov,
                           const void *images,
                           void *resized);
+
+// Computes the phase of images minus the phase of reference images, from coil images or combined images. It is the
+// phase of the sum over coils of image times conj(reference), in which the phases of the coils cancel. With venc, the
+// result is a velocity: phase * venc / pi. It uses the geometry's precision, ndim, dims, coils and frames.
+//
+// The result is in [-pi, pi), or in [-venc, venc). It is 0 if the sum is 0, for example where an image is 0. If
+// neighbouring voxels with signal differ by more than pi, recon_last_warning returns RECON_WARNING_WRAPS.
+//
+// With maxwell, the phase of concomitant fields is added, and the sum is wrapped into the range (Bernstein et al.,
+// Magn. Reson. Med. 39:300, 1998). It is 2 pi (A z^2 + B (x^2 + y^2) + C x z + D y z), with A to D in maxwell.
+//
+// x, y and z are in metres from the isocentre along the gradients' axes, z along the main field. The coefficients are
+// the user parameters MaxwellCoefficient_0 to MaxwellCoefficient_3 of ISMRMRD's header. If the phase is to be
+// subtracted, negate them. In ISMRMRD's patient coordinates (x to the left, y to the back, z to the head), the axes
+// depend on the patient's position. For HFS they are (1, 0, 0), (0, -1, 0) and (0, 0, -1).
+//
+// - images, reference: complex [nx, ny, nz, coils, frames], read.
+// - venc: the velocity that causes a phase of pi, in any unit; 0: the result is the phase in radians.
+// - maxwell: double [4], in cycles per square metre, read; or NULL for no correction.
+// - origin: double [3], the position of the voxel with index 0 on all axes, in mm from the isocentre along the
+//   gradients' axes, read. NULL if maxwell is NULL.
+// - steps: double [3, 3], the steps from voxel to voxel along the image's x, then y, then z, as origin, read. NULL if
+//   maxwell is NULL.
+// - difference: real [nx, ny, nz, frames], written.
+//
+// Errors:
+// - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_INVALID_SIZE, RECON_SIZE_OVERFLOW,
+//   RECON_OUT_OF_HOST_MEMORY.
+// - RECON_INVALID_ARGUMENT if arrays overlap, for a negative venc, and if both images are magnitudes. Also for voxels
+//   more than 2 m from the isocentre, and for an origin or steps without maxwell.
+// - RECON_NOT_FINITE, with the voxel's index.
+// - RECON_UNSUPPORTED for a voxel list.
+recon_status recon_phase_difference(const recon_geometry *geometry,
+                                    const void *images,
+                                    const void *reference,
+                                    double venc,
+                                    const double *maxwell,
+                                    const double *origin,
+                                    const double *steps,
+                                    void *difference);
 
 // Generates a fully sampled Cartesian grid: k = (index - floor(n/2)) / n on each axis, with x fastest.
 //

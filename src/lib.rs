@@ -67,7 +67,10 @@ pub use base::{acquisition, defaults, error, geometry, options, real, warning};
 pub use base::{atomic_file, results};
 pub use engine::memory;
 pub use nufft::window;
-pub use reconstruction::{cg, coil_matrix, coils, compression, coverage, density, field_map, prior, resize, whitening};
+pub use reconstruction::{
+    cg, coil_matrix, coils, compression, concomitant_phase, coverage, density, field_map, phase_difference, prior,
+    resize, whitening,
+};
 pub use simulation::{metrics, phantom, trajectory};
 
 pub use backend::{Sink, Source};
@@ -91,8 +94,10 @@ pub use reconstruction::cg::{CgOptions, CgReport, CgRun, Progress, Stop};
 pub use reconstruction::coil_matrix::CoilMatrix;
 pub use reconstruction::coils::{combine, Combine};
 pub use reconstruction::compression::{CoilEnergy, Compression, Keep};
+pub use reconstruction::concomitant_phase::{ConcomitantPhase, ImagePosition, MaxwellCoefficients};
 pub use reconstruction::density::Density;
 pub use reconstruction::field_map::{estimate_field_map, Echoes, FieldMapOptions, FieldMapReport};
+pub use reconstruction::phase_difference::{phase_difference, PhaseDifferenceOptions};
 pub use reconstruction::prior::{Matrix, Prior};
 pub use reconstruction::resize::Resize;
 pub use reconstruction::whitening::{NoiseCovariance, NoiseSampling};

@@ -10,7 +10,7 @@ use common::documents::{blocks_in, documents};
 use common::{root, run};
 
 /// Files of src/ffi with types and functions, in the order of their declarations in the header.
-const FILES: [&str; 19] = [
+const FILES: [&str; 20] = [
     "structs.rs",
     "scan_structs.rs",
     "library.rs",
@@ -23,6 +23,7 @@ const FILES: [&str; 19] = [
     "conjugate_gradients.rs",
     "reconstruction.rs",
     "images.rs",
+    "phase_difference.rs",
     "trajectories.rs",
     "phantoms.rs",
     "acquisition.rs",
@@ -301,6 +302,8 @@ int main(void) {
     g.coordinates[1] = ky;
     g.weights = NULL;
     for (i = 0; i < N * N; i++) field[i] = 30.0f;
+    CHECK(velocity_in_cm_per_s(&g, image, image, found));
+    for (i = 0; i < N * N; i++) REQUIRE(found[i] < 1e-3f && found[i] > -1e-3f);
     CHECK(plan_with_field_map(&g, field, times, READOUT, 0.001f, 5e-6f, &plan));
     REQUIRE(times[READOUT] == 0.001f);
     CHECK(recon_grid(plan, kspace, image));

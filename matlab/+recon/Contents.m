@@ -16,6 +16,7 @@
 %   recon.coilmaps  - Coil sensitivity maps from the data.
 %   recon.combine   - Combines the images of the coils into one image.
 %   recon.fieldmap  - A field map, in Hz, from images of two or more echoes.
+%   recon.phasedifference - The phase of images minus that of reference images, or the velocity that it encodes.
 %   recon.show      - Shows images upright.
 %   recon.metrics   - Errors of an image against the truth.
 %   recon.devices   - The NVIDIA GPUs that recon can see.

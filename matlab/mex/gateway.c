@@ -39,6 +39,7 @@ static const struct {
     {"propeller", 5, 3, correct_blades},
     {"partial_fourier", 5, 3, fill_partial_fourier},
     {"field_map", 6, 4, make_field_map},
+    {"phase_difference", 5, 2, subtract_phases},
     {"trajectory", 4, 1, make_trajectory},
     {"phantom_image", 4, 1, phantom_image},
     {"phantom_kspace", 5, 1, phantom_kspace},

@@ -153,6 +153,7 @@ command compression_matrix, make_virtual_coils;                      /* coil_mat
 command correct_blades;                                              /* blades.c */
 command fill_partial_fourier;                                        /* partial_fourier.c */
 command make_field_map;                                              /* field_maps.c */
+command subtract_phases;                                             /* phase_differences.c */
 command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
 command image_metrics;                                               /* metrics.c */
 command list_devices, option_words, library_version;                 /* library.c */

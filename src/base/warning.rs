@@ -19,7 +19,7 @@ pub enum WarningKind {
     Noise,
     /// The requested number of virtual coils preserves little of the data's energy.
     Compression,
-    /// The phase between echoes wraps: the echo spacing cannot determine the off-resonance.
+    /// A phase wraps: the echo spacing cannot determine the off-resonance, or a velocity exceeds its encoding.
     Wraps,
     /// The sample times are implausible for a readout, possibly not in seconds.
     Times,

@@ -407,7 +407,8 @@ c_enum! {
         RECON_WARNING_NOISE = 4 is Noise, "noise";
         /// The virtual coils contain little of the data's energy.
         RECON_WARNING_COMPRESSION = 5 is Compression, "compression";
-        /// The phase between echoes wraps: off-resonance exceeds the range that the echo spacing determines.
+        /// A phase wraps: off-resonance exceeds the range that the echo spacing determines, or a velocity exceeds the
+        /// range of its encoding.
         RECON_WARNING_WRAPS = 6 is Wraps, "wraps";
         /// The sample times are implausible for a readout: they may not be in seconds.
         RECON_WARNING_TIMES = 7 is Times, "times";

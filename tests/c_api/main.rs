@@ -10,6 +10,7 @@ mod library;
 mod memory;
 mod options;
 mod partial_fourier;
+mod phase_differences;
 mod propeller;
 mod results;
 mod simulation;

@@ -6,7 +6,7 @@ use crate::{with_lock, ProgramOutput, TempDir};
 use std::process::Command;
 
 /// Other commands of shell blocks, by their first words, and the place where they are run.
-const ELSEWHERE: [(&str, &str); 21] = [
+const ELSEWHERE: [(&str, &str); 23] = [
     ("make demo", "by hand: it builds the release profile; its commands run in the tests of the program"),
     ("make test", "this test is part of it"),
     ("make matlab", "tests/matlab.rs builds the MEX file by the same function, recon.build"),
@@ -28,6 +28,8 @@ const ELSEWHERE: [(&str, &str); 21] = [
     ("until grep -q 'Running on port'", "by hand, with Gadgetron's server"),
     ("timeout 600 gadgetron_ismrmrd_client", "tests/gadgetron/server.rs, where Gadgetron is installed"),
     ("export GADGETRON_REMOTE_WORKER_COMMAND=", "tests/gadgetron/server.rs, where Gadgetron is installed"),
+    ("recon grid flow.h5 --phase-difference", "tests/cli/velocity.rs, which writes such files"),
+    ("recon cg flow.h5 --phase-difference", "tests/cli/velocity.rs, which writes such files"),
 ];
 
 /// Languages of blocks that are not commands, and the place where they are run.

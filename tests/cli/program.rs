@@ -31,5 +31,6 @@ mod reader;
 mod reconstruction;
 mod scanner;
 mod trajectories;
+mod velocity;
 
 use harness::*;

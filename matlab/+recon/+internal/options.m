@@ -88,6 +88,12 @@ switch option
         text = words(library_option(name, option));
     case {'Y', 'Library', 'Output'}
         text = ['a name, as help ' name ' says'];
+    case 'Maxwell'
+        text = 'four coefficients, in cycles per square metre';
+    case 'Origin'
+        text = '[x y z] in mm';
+    case 'Steps'
+        text = 'a matrix in mm, [3 3]';
     case 'Range'
         text = '[black white]';
     otherwise

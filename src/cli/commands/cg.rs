@@ -2,12 +2,14 @@
 
 use crate::io::{FileUse, Scan};
 use crate::options::{
-    defaults, Combination, DensityArgs, InputArgs, LambdaUnitKind, OffResonanceArgs, OutputArgs, PlanArgs, PriorKind,
+    defaults, Combination, DensityArgs, InputArgs, LambdaUnitKind, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs,
+    PlanArgs, PriorKind,
 };
 use crate::run::coil_maps::{self, CoilMapFile};
 use crate::run::input::scan_name;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::output::{report_of, STANDARD_OUTPUT};
+use crate::run::phase_difference::reference_scans;
 use crate::run::plan::ReusablePlan;
 use crate::run::precision::cast;
 use crate::run::resize::zeros;
@@ -144,6 +146,9 @@ struct RegularisedLeastSquares {
     #[arg(long, value_enum, default_value_t = defaults::COMBINE, help_heading = "Coils")]
     combine: Combination,
 
+    #[command(flatten)]
+    phase_difference: PhaseDifferenceArgs,
+
     /// Method of computing E^H W E
     #[arg(long, value_enum, default_value_t = NormalKind::Auto, help_heading = "Computation")]
     normal: NormalKind,
@@ -203,6 +208,7 @@ pub fn run(args: &CgArgs) -> Result<()> {
     }
     Job::new(&args.input, &args.output, &args.solver, &args.plan)
         .with_off_resonance(&args.off_resonance)
+        .with_phase_difference(&args.solver.phase_difference)
         .with_report(args.report.as_deref())
         .run()
 }
@@ -318,7 +324,8 @@ impl Reconstruction for RegularisedLeastSquares {
 
     /// Returns whether two scans have the same coil maps, which a plan holds. Estimated maps differ between slices.
     fn shares_plan(&self, a: &Scan, b: &Scan) -> bool {
-        let key = |scan: &Scan| (scan.index.encoding, scan.index.slice, scan.index.contrast, scan.index.set);
+        let set = |scan: &Scan| if self.phase_difference.is_enabled() { 0 } else { scan.index.set };
+        let key = |scan: &Scan| (scan.index.encoding, scan.index.slice, scan.index.contrast, set(scan));
         !self.estimates_maps(a) || key(a) == key(b)
     }
 
@@ -359,6 +366,12 @@ impl Reconstruction for RegularisedLeastSquares {
         }
         state.estimated_maps = None;
         if self.estimates_maps(scan) {
+            // Maps of each velocity encoding would contain its phase, which the difference would lose.
+            let reference = match self.phase_difference.is_enabled() {
+                true => reference_scans(&self.phase_difference, session, scan)?,
+                false => Vec::new(),
+            };
+            let group = if reference.is_empty() { group } else { &reference };
             state.estimated_maps =
                 Some(coil_maps::estimate(session, group, &self.density, self.calibration.unwrap_or(0))?);
         }
@@ -421,7 +434,8 @@ impl Reconstruction for RegularisedLeastSquares {
         log_summary(frame, &report);
         let report = describe(frame, &report, &plan.info());
         state.previous_image = self.warm_start.then(|| (frame.number, solution.clone()));
-        Ok(FrameResult { image: frame.finish(solution, self.combine)?, report: Some(report) })
+        let combination = if self.phase_difference.is_enabled() { Combination::None } else { self.combine };
+        Ok(FrameResult { image: frame.finish(solution, combination)?, report: Some(report) })
     }
 
     fn write<T: Real>(

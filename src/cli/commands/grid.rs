@@ -2,7 +2,8 @@
 
 use crate::io::{FileUse, Image, Scan};
 use crate::options::{
-    defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PartialFourierKind, PlanArgs,
+    defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PartialFourierKind,
+    PhaseDifferenceArgs, PlanArgs,
 };
 use crate::run::gaps::{warn_of_gaps, warn_of_missing_side};
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
@@ -49,6 +50,9 @@ pub struct GridArgs {
     gridding: Gridding,
 
     #[command(flatten)]
+    phase_difference: PhaseDifferenceArgs,
+
+    #[command(flatten)]
     off_resonance: OffResonanceArgs,
 
     #[command(flatten)]
@@ -70,7 +74,7 @@ pub struct Gridding {
     pub combine: Combination,
 
     #[arg(help = FileUse::WriteComplexImages.help(KSPACE))]
-    #[arg(long, help_heading = "Reconstruction", conflicts_with = "combine")]
+    #[arg(long, help_heading = "Reconstruction", conflicts_with_all = ["combine", "phase_difference"])]
     pub kspace: bool,
 
     /// Method for k-space with a missing side
@@ -88,7 +92,13 @@ pub fn run(args: &GridArgs) -> Result<()> {
         let format = FileUse::WriteComplexImages.format(&args.output.output);
         format.map_err(|e| e.within("gridded k-space is complex"))?;
     }
-    Job::new(&args.input, &args.output, &args.gridding, &args.plan).with_off_resonance(&args.off_resonance).run()
+    // The phases of coils cancel in a phase difference, which the root of the sum of squares would lose.
+    let coil_images = Gridding { combine: Combination::None, ..args.gridding };
+    let gridding = if args.phase_difference.is_enabled() { &coil_images } else { &args.gridding };
+    Job::new(&args.input, &args.output, gridding, &args.plan)
+        .with_off_resonance(&args.off_resonance)
+        .with_phase_difference(&args.phase_difference)
+        .run()
 }
 
 /// The plan of a gridding reconstruction.

@@ -4,6 +4,7 @@ mod acquisitions;
 mod choices;
 pub mod defaults;
 mod off_resonance;
+mod phase_difference;
 
 pub use acquisitions::AcquisitionArgs;
 pub use choices::{
@@ -11,6 +12,7 @@ pub use choices::{
     PrecisionKind, PriorKind, SimdKind,
 };
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
+pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
 
 use crate::io::{FileUse, Format};
 use choices::{BasisKind, WindowKind};

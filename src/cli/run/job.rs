@@ -2,10 +2,13 @@
 
 use crate::io::stacks::ImageGeometry;
 use crate::io::{Dataset, Image, Scan};
-use crate::options::{in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
+use crate::options::{
+    in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
+};
 use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
 use crate::run::output::{check_sizes, Outputs};
+use crate::run::phase_difference::PhaseDifference;
 use crate::run::plan::ReusablePlan;
 use crate::run::post_processing;
 use crate::run::precision::cast;
@@ -197,6 +200,8 @@ pub struct Job<'a, R> {
     /// `None` if the reconstruction does not support off-resonance.
     off_resonance: Option<&'a OffResonanceArgs>,
     reconstruction: &'a R,
+    /// `None` if the reconstruction does not support phase differences.
+    phase_difference: Option<&'a PhaseDifferenceArgs>,
     plan: &'a PlanArgs,
     outputs: Outputs<'a>,
 }
@@ -208,6 +213,7 @@ impl<'a, R: Reconstruction> Job<'a, R> {
             input,
             off_resonance: None,
             reconstruction,
+            phase_difference: None,
             plan,
             outputs: Outputs { image: &output.output, report: None },
         }
@@ -216,6 +222,11 @@ impl<'a, R: Reconstruction> Job<'a, R> {
     /// Sets the options for off-resonance.
     pub fn with_off_resonance(self, args: &'a OffResonanceArgs) -> Self {
         Job { off_resonance: Some(args), ..self }
+    }
+
+    /// Sets the options for phase differences. The reconstruction must keep the phase of coil images.
+    pub fn with_phase_difference(self, args: &'a PhaseDifferenceArgs) -> Self {
+        Job { phase_difference: Some(args), ..self }
     }
 
     /// Sets the file of the report; `None` if no report is written.
@@ -238,6 +249,9 @@ impl<'a, R: Reconstruction> Job<'a, R> {
         if let Some(off_resonance) = self.off_resonance {
             off_resonance.check()?;
         }
+        if let Some(phase_difference) = self.phase_difference {
+            phase_difference.check(self.outputs.image)?;
+        }
         self.reconstruction.check()?;
         self.outputs.check(&self.reconstruction.output_files(), self.inputs())
     }
@@ -250,8 +264,12 @@ impl<'a, R: Reconstruction> Job<'a, R> {
 
     /// Checks, before the computation, that the images of these scans fit into the output file.
     fn check_images(&self, session: &Session) -> Result<()> {
+        let enabled = self.phase_difference.filter(|args| args.is_enabled());
         let size = |number: usize| {
-            let channels = self.reconstruction.channels(&session.scans[number])?;
+            let channels = match enabled {
+                Some(_) => 1,
+                None => self.reconstruction.channels(&session.scans[number])?,
+            };
             Some((session.resizes[number].requested(), channels))
         };
         let numbers = || 0..session.scans.len();
@@ -262,6 +280,10 @@ impl<'a, R: Reconstruction> Job<'a, R> {
             fov_mm: session.resizes[number].fov_mm,
             placement: session.scans[number].placement,
         };
+        // Two sets become one phase difference, whose volumes are checked when they are written.
+        if enabled.is_some() {
+            return Ok(());
+        }
         let images: Vec<ImageGeometry> = numbers().map(geometry).collect();
         self.outputs.check_volumes(&images, &self.reconstruction.output_files(), self.inputs())
     }
@@ -269,9 +291,18 @@ impl<'a, R: Reconstruction> Job<'a, R> {
 
 /// Reconstructs raw data in memory, from a file or a scanner, and writes the outputs.
 fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Result<()> {
+    let enabled = job.phase_difference.filter(|args| args.is_enabled());
+    let phase_difference = enabled.map(|args| PhaseDifference::new(args, &dataset.header)).transpose()?;
     let session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
+    if let Some(phase_difference) = &phase_difference {
+        phase_difference.check(&session.scans)?;
+    }
     job.check_images(&session)?;
     let Reconstructed { images, reports, plan, state } = reconstruct::<T, _>(job.reconstruction, &session)?;
+    let images = match &phase_difference {
+        Some(phase_difference) => phase_difference.of_images(&images)?,
+        None => images,
+    };
     let mut files = AtomicFiles::new();
     job.reconstruction.write(plan, state, &mut files)?;
     job.outputs.write(files, &images, reports)

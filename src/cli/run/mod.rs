@@ -12,6 +12,7 @@ pub mod input;
 pub mod job;
 pub mod off_resonance;
 pub mod output;
+pub mod phase_difference;
 pub mod plan;
 pub mod post_processing;
 pub mod precision;
