@@ -3,6 +3,11 @@
 //!
 //! `cargo test --test scan_altered -- --nocapture` prints the result of each alteration.
 
+#[path = "../common/acquisitions.rs"]
+mod acquisitions;
+#[path = "../common/mod.rs"]
+#[allow(dead_code)]
+mod common;
 mod counters;
 mod expected;
 mod fields;
