@@ -5,6 +5,8 @@
 #[path = "../../src/cli/io/mod.rs"]
 mod io;
 
+#[path = "../common/acquisitions.rs"]
+mod acquisitions;
 mod arguments;
 mod brain;
 mod calibration;
@@ -27,6 +29,7 @@ mod propeller;
 mod raw_file;
 mod reader;
 mod reconstruction;
+mod scan_example;
 mod trajectories;
 
 use harness::*;
