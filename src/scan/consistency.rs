@@ -128,7 +128,7 @@ fn check_receiver(shots: &[Shot]) {
     }
 }
 
-/// Warns of missing lines within a Cartesian grid. Lines that are missing at the ends of k-space are no gaps.
+/// Warns of missing lines within a Cartesian grid. Lines may be missing at the ends of k-space.
 pub(super) fn check_gaps(encoding: &HeaderEncoding, shots: &[Shot]) {
     let factors = encoding.parallel.map_or([1; 2], |parallel| parallel.acceleration.map(|factor| factor.max(1)));
     // Regular undersampling of both axes may be shifted from plane to plane, so that only the steps of all planes

@@ -146,7 +146,7 @@ fn null_pointers_name_the_argument() {
         null_pointer(recon_scan_image_calibration(image.0, null_mut()), "calibration");
         null_pointer(recon_scan_acquisitions(null_mut(), &raw mut counts), "scan");
         null_pointer(recon_scan_acquisitions(scan.0, null_mut()), "counts");
-        // Destroying nothing is no error.
+        // NULL is ignored.
         recon_scan_destroy(null_mut());
         recon_scan_image_destroy(null_mut());
     }

@@ -56,7 +56,7 @@ fn flags_of_all_acquisitions() {
 fn flags_that_are_cleared() {
     let mut table = Table::default();
     let cleared = |measurement: Measurement, which: usize| measurement.one(which, |a| a.header.flags = 0);
-    // Noise of 900 samples is no line of 16 voxels.
+    // The 900 samples of noise reach beyond the k-space of 16 voxels.
     table.row("noise: cleared", &cleared(noise(), 0), Error("outside k-space"));
     table.row("embedded: calibration and image cleared", &cleared(embedded(), 2), Right);
     table.row("embedded: calibration cleared", &cleared(embedded(), 3), Right);

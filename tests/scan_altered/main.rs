@@ -15,4 +15,5 @@ mod flags;
 mod measurement;
 mod mutations;
 mod outcome;
+mod page;
 mod xml;

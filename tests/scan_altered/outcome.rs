@@ -1,4 +1,4 @@
-//! What the library makes of a measurement, compared with the verdict of a table.
+//! Images and messages of a measurement, compared with the verdict of a table.
 
 use crate::expected;
 use crate::measurement::Measurement;

@@ -18,7 +18,7 @@ fn find(xml: &str, path: &str) -> [Range<usize>; 2] {
     [inner..end, start..end + name.len() + 3]
 }
 
-/// Returns the measurement with another text of an element.
+/// Returns the measurement with a new text of an element.
 fn with_text(m: &Measurement, path: &str, text: &str) -> Measurement {
     let mut altered = m.clone();
     altered.xml.replace_range(find(&m.xml, path)[0].clone(), text);
