@@ -12,7 +12,7 @@ use recon::ffi::*;
 use recon::scan::AcquisitionHeader;
 use recon::Complex;
 use std::mem::MaybeUninit;
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 
 #[derive(Arbitrary, Debug)]
 struct Input {
