@@ -1933,6 +1933,7 @@ void recon_scan_destroy(recon_scan *scan);
 // - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_NOT_FINITE, with coil and sample.
 // - RECON_BAD_FILE for a negative sample time, and for an image that is already complete.
+// - RECON_UNSUPPORTED for compressed samples.
 recon_status recon_scan_add(recon_scan *scan, const void *header, const float *trajectory, const void *data);
 
 // Ends the measurement: all images are complete.

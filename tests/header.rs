@@ -411,6 +411,7 @@ fn blocks_of_readme_in_c_run() {
 fn examples_compile_without_a_warning() {
     for (compilers, standard, source) in [
         (["cc", "clang"], "-std=c99", "examples/c/recon.c"),
+        (["cc", "clang"], "-std=c99", "examples/c/scan.c"),
         (["c++", "clang++"], "-std=c++11", "examples/cpp/recon.cpp"),
     ] {
         let text = std::fs::read_to_string(root().join(source)).unwrap();

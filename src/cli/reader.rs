@@ -628,7 +628,10 @@ structures! {
         encodings, receiver_channels, noise_bandwidth, h1_resonance_hz, echo_times_ms, repetition_times_ms, vendor, model,
         patient_position, dependencies, user_parameters,
     }
-    HeaderEncoding { encoded, recon, trajectory, steps, readout, averages, slices, parallel, description }
+    HeaderEncoding {
+        encoded, recon, trajectory, steps, readout, averages, slices, contrasts, phases, repetitions, sets, parallel,
+        description,
+    }
     TrajectoryDescription { identifier, numbers }
     UserParameter { name, value, is_integer }
     AcquisitionHeader {

@@ -153,6 +153,7 @@ pub unsafe extern "C" fn recon_scan_destroy(scan: *mut recon_scan) {
 /// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 /// - RECON_NOT_FINITE, with coil and sample.
 /// - RECON_BAD_FILE for a negative sample time, and for an image that is already complete.
+/// - RECON_UNSUPPORTED for compressed samples.
 #[no_mangle]
 pub unsafe extern "C" fn recon_scan_add(
     scan: *mut recon_scan,
@@ -171,6 +172,10 @@ pub unsafe extern "C" fn recon_scan_add(
         let number = state.acquisitions;
         state.acquisitions += 1;
         let is_used = !AcquisitionUse::of_flags(header.flags).purposes().is_empty();
+        if is_used {
+            // Compressed samples are shorter than the header announces.
+            header.check_encoding().map_err(|e| e.within(format_args!("acquisition {number}")))?;
+        }
         let len = |count: usize| if is_used { count } else { 0 };
         let trajectory_len = len(samples * header.trajectory_dimensions as usize);
         let trajectory = match trajectory_len {

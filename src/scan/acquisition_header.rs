@@ -23,6 +23,8 @@ pub mod flag {
     pub const REVERSE: u32 = 22;
     /// The last acquisition of the measurement.
     pub const LAST_IN_MEASUREMENT: u32 = 25;
+    /// Compressed samples, which are not complex numbers: this flag and the next three.
+    pub const COMPRESSION_1: u32 = 53;
 
     /// Returns the mask of a flag.
     pub fn bit(flag: u32) -> u64 {
@@ -201,6 +203,18 @@ impl AcquisitionHeader {
     /// Returns the encoding steps 1 and 2.
     pub fn steps(&self) -> [u16; 2] {
         [self.idx.kspace_encode_step_1, self.idx.kspace_encode_step_2]
+    }
+
+    /// Checks that the samples are complex numbers.
+    ///
+    /// # Errors
+    /// `Unsupported` for a flag of compressed samples.
+    pub fn check_encoding(&self) -> Result<()> {
+        let compressed = (flag::COMPRESSION_1..flag::COMPRESSION_1 + 4).find(|&f| self.flags & flag::bit(f) != 0);
+        if let Some(flag) = compressed {
+            bail!(Unsupported, "flag {flag} says that the samples are compressed: decompress them and clear the flag");
+        }
+        Ok(())
     }
 
     /// Returns whether the readout has the direction of decreasing k.

@@ -6,7 +6,7 @@ use super::header::{CalibrationMode, Header, HeaderEncoding, TrajectoryKind};
 use super::header_trajectory::TrajectoryOptions;
 use super::position::ScanIndex;
 use super::scan_data::{Dataset, Noise, Scan};
-use super::shots::{Shot, ShotData};
+use super::shots::{no_memory, Shot, ShotData};
 use crate::acquisition::{AcquisitionPurpose, AcquisitionUse};
 use crate::base::error::{bail, try_vec, Result};
 use crate::base::warning::{raise, WarningKind};
@@ -135,6 +135,7 @@ impl ScanAssembler {
     /// - `BadFile` for lengths that the header does not announce, a sample time that is not one, and an acquisition of
     ///   an image that is already complete.
     /// - `NotFinite` with coil and sample.
+    /// - `Unsupported` for compressed samples.
     /// - `OutOfHostMemory`.
     pub fn add(
         &mut self,
@@ -144,6 +145,9 @@ impl ScanAssembler {
         data: &[Complex<f32>],
     ) -> Result<AcquisitionUse> {
         let usage = AcquisitionUse::of_flags(header.flags);
+        if !usage.purposes().is_empty() {
+            header.check_encoding()?;
+        }
         *self.uses.entry(usage).or_default() += 1;
         match usage {
             AcquisitionUse::Unused(_) => {}
@@ -169,7 +173,7 @@ impl ScanAssembler {
         let descriptions = &mut self.descriptions;
         builder::build(&self.header, shots, is_image, &self.options.trajectory, |text| {
             if !descriptions.contains(&text) {
-                raise(WarningKind::Acquisitions, format!("the trajectory is computed from the header: {text}"));
+                raise(WarningKind::Acquisitions, text.clone());
                 descriptions.insert(text);
             }
         })
@@ -183,9 +187,17 @@ impl ScanAssembler {
             bail!(BadFile, "the noise has {n} numbers, but {count} complex samples of {coils} coils need {need}");
         }
         let dwell = header.dwell()? as f32;
+        // A group of noise without samples would need memory for its coils only.
+        if data.is_empty() {
+            return Ok(());
+        }
         let group = self.noise.entry((coils, dwell.to_bits())).or_insert_with(|| vec![Vec::new(); coils]);
-        for (coil, samples) in group.iter_mut().zip(data.chunks_exact(count.max(1))) {
-            coil.extend_from_slice(samples);
+        for (coil, samples) in group.iter_mut().zip(data.chunks_exact(count)) {
+            coil.try_reserve(count).map_err(no_memory)?;
+            match self.options.conjugate {
+                true => coil.extend(samples.iter().map(|z| z.conj())),
+                false => coil.extend_from_slice(samples),
+            }
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Assembles the scan of one image from its acquisitions, and checks how their numbers are interpreted.
 
+use super::consistency::{check, check_gaps, check_step_limits, largest_gap};
 use super::header::{Header, HeaderEncoding, TrajectoryKind};
 use super::header_trajectory::{trajectory_of, HeaderTrajectory, TrajectoryOptions};
 use super::position::Placement;
@@ -50,30 +51,6 @@ fn warn(message: String) {
     raise(WarningKind::Acquisitions, message);
 }
 
-/// Warns if the acquisitions of an image have different positions or directions: the image gets those of the first.
-fn warn_about_positions(members: &[Shot]) {
-    /// Largest difference of positions in mm and of directions that counts as rounding.
-    const ROUNDING: f32 = 0.01;
-    let first = &members[0].header;
-    let difference = |a: [f32; 3], b: [f32; 3]| (0..3).map(|i| (a[i] - b[i]).powi(2)).sum::<f32>().sqrt();
-    let differs = |shot: &&Shot| {
-        let h = &shot.header;
-        let directions = [(h.read_dir, first.read_dir), (h.phase_dir, first.phase_dir), (h.slice_dir, first.slice_dir)];
-        difference(h.position, first.position) > ROUNDING
-            || directions.iter().any(|(a, b)| difference(*a, *b) > ROUNDING)
-    };
-    if let Some(other) = members.iter().find(differs) {
-        warn(format!(
-            "acquisition {} has the position {:?} mm, but acquisition {} of the same image {:?} mm, or their directions \
-             differ: the image has the position and directions of the latter",
-            other.number,
-            other.header.position,
-            members[0].number,
-            first.position
-        ));
-    }
-}
-
 /// A scan that is being assembled.
 struct ScanBuilder<'a> {
     scan: Scan,
@@ -81,6 +58,8 @@ struct ScanBuilder<'a> {
     source: CoordinateSource,
     /// Numbers per sample of the stored trajectory.
     dimensions: usize,
+    /// Whether the centre of a readout is assumed that could be elsewhere.
+    has_assumed_centre: bool,
 }
 
 /// Returns the scan of these acquisitions. `is_image`: checks the counters too; gaps of calibration data are found when
@@ -111,9 +90,15 @@ pub(super) fn build(
         start += count;
     }
     builder.scan.data = join_coils(kspace)?;
+    if builder.has_assumed_centre {
+        warn(format!(
+            "center_sample is 0, which would place samples outside k-space: the middle of the readout is taken as its \
+             centre. If it is elsewhere, set center_sample"
+        ));
+    }
     if is_image {
         builder.check_counters(&shots)?;
-        warn_about_positions(&shots);
+        check(builder.encoding, &shots);
     }
     if let CoordinateSource::File { weights } = builder.source {
         builder.check_trajectory(weights)?;
@@ -180,7 +165,13 @@ impl<'a> ScanBuilder<'a> {
             coil_matrix: None,
             noise_level: None,
         };
-        Ok(ScanBuilder { scan, encoding, source, dimensions: head.trajectory_dimensions as usize })
+        Ok(ScanBuilder {
+            scan,
+            encoding,
+            source,
+            dimensions: head.trajectory_dimensions as usize,
+            has_assumed_centre: false,
+        })
     }
 
     /// Adds one acquisition. `trajectory` is [dimensions, samples that are not discarded].
@@ -257,7 +248,10 @@ impl<'a> ScanBuilder<'a> {
         let last = head.number_of_samples as usize - 1;
         // A centre of 0 that would place the end of the readout outside k-space means that the writer did not set it.
         let centre = match head.center_sample as usize {
-            0 if 2 * last >= n => head.number_of_samples as usize / 2,
+            0 if 2 * last >= n => {
+                self.has_assumed_centre |= last + 1 != n;
+                head.number_of_samples as usize / 2
+            }
             c => c,
         };
         let reverse = head.is_reversed();
@@ -303,7 +297,24 @@ impl<'a> ScanBuilder<'a> {
                  the encoding limits in the XML header; partial Fourier needs at least four lines on the short side"
             ));
         }
+        self.check_centre(which, steps);
         Ok(())
+    }
+
+    /// Warns if the header does not have the centre of steps that do not reach both ends of k-space.
+    fn check_centre(&self, which: usize, steps: &BTreeSet<u16>) {
+        let (n, counter) = (self.scan.encoded_matrix[1 + which], which + 1);
+        let (Some(&first), Some(&last)) = (steps.first(), steps.last()) else { return };
+        let gap = largest_gap(steps).map_or(1, |[a, b]| (b - a) as usize);
+        let is_complete = (first as usize) < gap && n < last as usize + 1 + gap;
+        if self.encoding.steps[which].is_none() && !is_complete {
+            warn(format!(
+                "kspace_encode_step_{counter} runs from {first} to {last} with {n} voxels, and the XML header has no \
+                 limits <kspace_encoding_step_{counter}>: step {} is taken as the centre of k-space. If it is \
+                 another one, add the limits",
+                n / 2
+            ));
+        }
     }
 
     /// Checks that the counters of an image's acquisitions fit its trajectory.
@@ -326,6 +337,10 @@ impl<'a> ScanBuilder<'a> {
         };
         for which in axes_from_steps.filter(|which| matrix[1 + which] > 1) {
             self.check_steps(which, &steps(which), members.len())?;
+            check_step_limits(self.encoding, which, members);
+        }
+        if self.source == CoordinateSource::Grid {
+            check_gaps(self.encoding, members);
         }
         if has_partitions {
             warn(format!(
@@ -338,10 +353,16 @@ impl<'a> ScanBuilder<'a> {
             (i.kspace_encode_step_1, i.kspace_encode_step_2, i.average, i.segment)
         };
         let distinct = members.iter().map(counters).collect::<BTreeSet<_>>().len();
-        if self.source == CoordinateSource::Grid && 2 * distinct <= members.len() {
+        let is_repeated = match self.source {
+            CoordinateSource::Grid => distinct < members.len(),
+            // Many writers of trajectories leave the counters at 0.
+            _ => steps(0).len() > 1 && 2 * distinct <= members.len(),
+        };
+        if is_repeated {
             warn(format!(
                 "{} acquisitions of an image have {distinct} different counters: acquisitions with the same encoding \
-                 steps, average and segment are averaged",
+                 steps, average and segment are averaged. If they belong to several images, correct their slice, \
+                 contrast, phase, repetition or set",
                 members.len()
             ));
         }

@@ -149,6 +149,14 @@ pub struct HeaderEncoding {
     pub averages: Option<EncodingLimits>,
     /// The range of the slices; `None` if the header does not have it.
     pub slices: Option<EncodingLimits>,
+    /// The range of the contrasts; `None` if the header does not have it.
+    pub contrasts: Option<EncodingLimits>,
+    /// The range of the phases; `None` if the header does not have it.
+    pub phases: Option<EncodingLimits>,
+    /// The range of the repetitions; `None` if the header does not have it.
+    pub repetitions: Option<EncodingLimits>,
+    /// The range of the sets; `None` if the header does not have it.
+    pub sets: Option<EncodingLimits>,
     /// Parallel imaging; `None` if the header does not have it.
     pub parallel: Option<ParallelImaging>,
     /// The parameters of the trajectory; `None` if the header does not have them.

@@ -40,6 +40,10 @@ fn limits(encoding: &HeaderEncoding) -> String {
         ("kspace_encoding_step_2", encoding.steps[1]),
         ("average", encoding.averages),
         ("slice", encoding.slices),
+        ("contrast", encoding.contrasts),
+        ("phase", encoding.phases),
+        ("repetition", encoding.repetitions),
+        ("set", encoding.sets),
     ];
     let known = all.iter().filter_map(|(name, limits)| limits.map(|limits| (name, limits)));
     let lines = known.map(|(name, EncodingLimits { minimum, maximum, center })| {

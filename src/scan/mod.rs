@@ -13,6 +13,7 @@ mod acquisition_header;
 mod assembler;
 mod builder;
 mod calibration;
+mod consistency;
 mod header;
 mod header_reader;
 mod header_trajectory;

@@ -32,7 +32,7 @@ pub(super) struct ShotData {
     problem: Option<Error>,
 }
 
-fn no_memory(_: TryReserveError) -> Error {
+pub(super) fn no_memory(_: TryReserveError) -> Error {
     Error::new(ErrorKind::OutOfHostMemory, "the host is out of memory for the samples: read fewer images at once")
 }
 
@@ -51,7 +51,7 @@ impl ShotData {
         let (coils, dimensions) = (shot.header.active_channels as usize, shot.header.trajectory_dimensions as usize);
         if self.kspace.is_empty() {
             self.kspace = vec![Vec::new(); coils];
-            self.trajectory.try_reserve_exact(self.expected_samples * dimensions).map_err(no_memory)?;
+            self.trajectory.try_reserve_exact(self.expected_samples.saturating_mul(dimensions)).map_err(no_memory)?;
             for coil in &mut self.kspace {
                 coil.try_reserve_exact(self.expected_samples).map_err(no_memory)?;
             }

@@ -1,6 +1,8 @@
 //! Tests of the C API through its C functions. Results equal those of the Rust API. Every documented error can be
 //! provoked, has a message that explains it, and leaves the outputs unchanged.
 
+#[path = "../common/acquisitions.rs"]
+mod acquisitions;
 mod arrays;
 mod changes;
 mod coils;
@@ -13,5 +15,6 @@ mod partial_fourier;
 mod phase_differences;
 mod propeller;
 mod results;
+mod scans;
 mod simulation;
 mod support;

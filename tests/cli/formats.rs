@@ -137,11 +137,18 @@ fn cartesian_data_without_trajectory() {
     let lines: Vec<_> = order.map(line).collect();
     with_lock(|| raw_file::write(&dir.path("scan.h5"), &xml, &lines));
     let exact = inverse_fft(&data, [nx, ny]);
-    dir.ok("grid scan.h5 -o image.h5");
+    // The repeated line counts half, so that the image is right.
+    let warns = |command: &str| {
+        let out = dir.run(command);
+        let is_warned = out.stderr.lines().count() == 1 && out.stderr.contains("18 acquisitions of an image have 17");
+        assert!(out.status == Some(0) && is_warned, "{out:?}");
+        out.stdout
+    };
+    warns("grid scan.h5 -o image.h5");
     assert!(distance(&only_image(&dir.path("image.h5")).data, &exact) < 1e-4);
-    dir.ok("cg scan.h5 -o cg.h5 --iterations 20 --tolerance 1e-6");
+    warns("cg scan.h5 -o cg.h5 --iterations 20 --tolerance 1e-6");
     assert!(distance(&only_image(&dir.path("cg.h5")).data, &exact) < 1e-3);
-    assert!(dir.ok("info scan.h5").contains("cartesian"));
+    assert!(warns("info scan.h5").contains("cartesian"));
 }
 
 #[test]

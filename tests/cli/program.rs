@@ -5,6 +5,8 @@
 #[path = "../../src/cli/io/mod.rs"]
 mod io;
 
+#[path = "../common/acquisitions.rs"]
+mod acquisitions;
 mod arguments;
 mod brain;
 mod calibration;
@@ -29,6 +31,7 @@ mod propeller;
 mod raw_file;
 mod reader;
 mod reconstruction;
+mod scan_example;
 mod scanner;
 mod trajectories;
 mod velocity;

@@ -14,10 +14,10 @@ fn headers() {
     );
     for (from, to, part) in [
         ("<x>8</x>", "<x>0</x>", "along x is 0"),
-        ("<y>6</y>", "<y>-6</y>", "<y> cannot be \"-6\""),
-        ("<y>6</y>", "<y>70000</y>", "<y> cannot be \"70000\""),
+        ("<y>6</y>", "<y>-6</y>", "<y> of <matrixSize> cannot be \"-6\""),
+        ("<y>6</y>", "<y>70000</y>", "<y> of <matrixSize> cannot be \"70000\""),
         ("<z>1</z>", "", "no <z> in <matrixSize>"),
-        ("<z>2.5</z>", "<z>NaN</z>", "field of view"),
+        ("<z>2.5</z>", "<z>NaN</z>", "fieldOfView_mm"),
         ("</ismrmrdHeader>", "", "malformed"),
         ("ismrmrdHeader", "html", "is a <html>"),
         ("<trajectory>goldenangle</trajectory>", "", "no <trajectory>"),
