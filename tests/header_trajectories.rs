@@ -878,6 +878,7 @@ fn poor_images_are_warnings() {
     let mut shots = epi_shots(48);
     for shot in &mut shots {
         (shot.sample_time_us, shot.position, shot.read_dir) = (5.0, [0.0, 20.0, 0.0], [0.0, 1.0, 0.0]);
+        (shot.phase_dir, shot.slice_dir) = ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]);
     }
     let both = warnings(&header, &shots);
     assert!(both[0].contains("echo-planar lines in both directions") && both[1].contains("20 mm off"), "{both:?}");

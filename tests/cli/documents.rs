@@ -44,7 +44,8 @@ const OTHER_LANGUAGES: [(&str, &str); 7] = [
 ];
 
 /// Expected warnings of examples: part of the command and part of the warning.
-const WARNINGS: [(&str, &str); 1] = [("scan.h5 --compress 8", "whiten the data")];
+const WARNINGS: [(&str, &str); 2] =
+    [("scan.h5 --compress 8", "whiten the data"), ("scan.h5", "trajectory from the header")];
 
 /// A command and its output in the document.
 struct DocumentedCommand {

@@ -43,7 +43,7 @@ fn radial_scans_without_a_trajectory() {
     }
 }
 
-/// What the header leaves open is an error that names the options, never a guess.
+/// Names the options in an error for what the header leaves open, and never guesses.
 #[test]
 fn open_angles_are_errors() {
     let dir = TempDir::new();

@@ -1,11 +1,13 @@
 //! Phase differences of velocity encodings, which are the sets of ISMRMRD.
 
+use crate::io::stacks::ImageGeometry;
 use crate::io::{Image, Scan, ScanIndex};
 use crate::options::{MaxwellChoice, PhaseDifferenceArgs};
 use crate::run::session::Session;
 use recon::bail;
 use recon::concomitant_phase::{maxwell_coefficients, ConcomitantPhase, ImagePosition};
 use recon::error::try_vec;
+use recon::scan::Header;
 use recon::{phase_difference, Complex, PhaseDifferenceOptions, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -178,7 +180,7 @@ fn concomitant_phase(coefficients: [f64; 4], patient_position: &str, image: &Ima
     let position = ImagePosition {
         centre_mm: placement.position.map(f64::from),
         directions: placement.directions().map(|d| d.map(f64::from)),
-        voxel_mm: image.voxel_mm().map(f64::from),
+        voxel_mm: std::array::from_fn(|axis| ImageGeometry::new(image).voxel_mm(axis)),
         dims: image.dims,
     };
     ConcomitantPhase::of_image(coefficients, &position, patient_position)
