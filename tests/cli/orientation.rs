@@ -104,7 +104,7 @@ fn slices_that_do_not_form_a_volume() {
         write_dataset(dir.path("scan.h5"), &dataset);
         dir.fails(1, "grid scan.h5 -q -o x.nii", &[words, &["x.nii", "--slice", ".h5"][..]].concat());
         // In ISMRMRD images, each slice has its own position.
-        dir.ok("grid scan.h5 -o x.h5");
+        dir.ok("grid scan.h5 -q -o x.h5");
         assert_eq!(read_images(dir.path("x.h5")).len(), 4);
         std::fs::remove_file(dir.path("x.h5")).unwrap();
     }
