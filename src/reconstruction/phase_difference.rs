@@ -38,7 +38,7 @@ pub struct PhaseDifferenceOptions {
 ///
 /// The result is 0 if that sum is 0, for example where one of the images is 0. Coil images must not be combined in a
 /// way that changes their phase: neither by the root of the sum of squares, nor with coil maps that were estimated for
-/// each of the two images.
+/// each of the two images, and may differ in phase.
 ///
 /// If neighbouring voxels with signal differ by more than pi, there is a warning (`WarningKind::Wraps`): the velocity
 /// may exceed `venc`.
