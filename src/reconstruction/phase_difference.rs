@@ -36,9 +36,8 @@ pub struct PhaseDifferenceOptions {
 /// It is the phase of sum_c a_c conj(b_c), in [-pi, pi). With `venc`, the result is the velocity phase * venc / pi, in
 /// [-venc, venc).
 ///
-/// The result is 0 if that sum is 0, for example where one of the images is 0. Coil images must not be combined in a
-/// way that changes their phase: neither by the root of the sum of squares, nor with coil maps that were estimated for
-/// each of the two images.
+/// The result is 0 if that sum is 0, for example in voxels without signal. Do not combine coil images by the root of
+/// the sum of squares, which loses the phase. Coil maps that combine them must be the same for both images.
 ///
 /// If neighbouring voxels with signal differ by more than pi, there is a warning (`WarningKind::Wraps`): the velocity
 /// may exceed `venc`.

@@ -153,8 +153,9 @@ fn phase_differences_of_two_encodings() {
     let dir = TempDir::new();
     write_dataset(dir.path("scan.h5"), &dataset(&[(0, 0), (1, 0), (0, 1), (1, 1)], false));
     let radians = PI / VENC;
-    // Arithmetic in single precision: 3e-5 cm/s were measured for gridding. Coil maps are estimated for cg.
-    for (command, most) in [("grid", 0.01), ("cg", 0.5), ("cg --no-maps", 0.01), ("grid --precision f64", 0.01)] {
+    // 5e-4 cm/s were measured for gridding, 8e-4 cm/s for cg with and without maps.
+    let most = 0.005;
+    for command in ["grid", "cg", "cg --no-maps", "grid --precision f64"] {
         warned(&dir, &format!("{command} scan.h5 --phase-difference -o phase.h5"), &[NOT_CORRECTED]);
         dir.ok(&format!("{command} scan.h5 --phase-difference --venc 150 --maxwell none -o v.h5"));
         let (phases, velocities) = (read_images(dir.path("phase.h5")), read_images(dir.path("v.h5")));
@@ -199,7 +200,7 @@ fn concomitant_fields_are_corrected_from_the_header() {
     for command in ["grid", "grid --maxwell header", "cg --maxwell auto"] {
         let line = format!("{command} scan.h5 --phase-difference --venc 150 -o v.h5");
         warned(&dir, &line, &["concomitant fields are corrected", "added to", "negated"]);
-        assert!(error("v.h5") < if command.starts_with("cg") { 0.5 } else { 0.01 }, "{command}: {}", error("v.h5"));
+        assert!(error("v.h5") < 0.01, "{command}: {}", error("v.h5"));
     }
     dir.ok("grid scan.h5 --phase-difference --venc 150 --maxwell none -o none.h5");
     let out = dir.run("grid scan.h5 --phase-difference --venc 150 --maxwell negated -o negated.h5");
@@ -280,9 +281,16 @@ fn missing_or_different_encodings_are_errors() {
 
 #[test]
 fn sets_with_different_trajectories_share_coil_maps() {
-    // The second set measures the lines in the reverse order, so that the plans of the sets differ.
+    // The signal is on different sides of the object, so that coil maps of each set have the phase of another coil. The
+    // second set measures the lines in the reverse order, so that the plans of the sets differ as well.
     let dir = TempDir::new();
     let mut data = dataset(&[(0, 0), (1, 0)], false);
+    for (set, scan) in data.scans.iter_mut().enumerate() {
+        let side = if set == 0 { 3.0 } else { -3.0 };
+        let mut images = coil_images(set as u16, 0, false);
+        images.iter_mut().enumerate().for_each(|(i, z)| *z *= (side * position(i % (N * N))[0]).exp());
+        scan.data = kspace(&images);
+    }
     let scan = &mut data.scans[1];
     for axis in &mut scan.coordinates {
         axis.reverse();
@@ -291,7 +299,8 @@ fn sets_with_different_trajectories_share_coil_maps() {
     write_dataset(dir.path("scan.h5"), &data);
     dir.ok("cg scan.h5 --phase-difference --venc 150 --maxwell none -o v.h5");
     let error = largest_error(&read_images(dir.path("v.h5"))[0], 1.0, 1.0);
-    assert!(error < 0.5, "{error} cm/s");
+    // 0.001 cm/s were measured, and 148 cm/s with maps of each set.
+    assert!(error < 0.01, "{error} cm/s");
     // Each pair of frames is one image.
     dir.ok("grid scan.h5 --phase-difference --venc 150 --maxwell none --frame-shots 32 -o frames.h5");
     assert_eq!(read_images(dir.path("frames.h5")).len(), 1);

@@ -366,7 +366,8 @@ impl Reconstruction for RegularisedLeastSquares {
         }
         state.estimated_maps = None;
         if self.estimates_maps(scan) {
-            // Maps of each velocity encoding would contain its phase, which the difference would lose.
+            // Maps of each velocity encoding may have the phases of different virtual coils, which remain in the
+            // difference.
             let reference = match self.phase_difference.is_enabled() {
                 true => reference_scans(&self.phase_difference, session, scan)?,
                 false => Vec::new(),
