@@ -43,7 +43,7 @@ fn radial_scans_without_a_trajectory() {
     }
 }
 
-/// Names the options in an error for what the header leaves open, and never guesses.
+/// Without a description, the angles are open: an error names the options.
 #[test]
 fn open_angles_are_errors() {
     let dir = TempDir::new();
