@@ -46,7 +46,7 @@ struct Program {
 
 #[derive(Subcommand)]
 enum Command {
-    Info(info::InfoArgs),
+    Info(Box<info::InfoArgs>),
     Simulate(Box<simulate::SimulateArgs>),
     Grid(Box<grid::GridArgs>),
     Fbp(Box<fbp::FbpArgs>),

@@ -26,7 +26,7 @@ pub const COMMAND: &str = "read-hdf5";
 
 /// The contents of a file.
 pub enum FileContents {
-    Raw(Dataset),
+    Raw(Box<Dataset>),
     Images(Vec<Image>),
 }
 
@@ -42,7 +42,7 @@ enum ContentKind {
 /// Reads raw data in the reader ([`ismrmrd::read_raw`]).
 pub fn read_dataset(path: &Path, group: &str, options: AssemblyOptions) -> Result<Dataset> {
     match read_in_process(ContentKind::Raw, path, group, options)? {
-        FileContents::Raw(dataset) => Ok(dataset),
+        FileContents::Raw(dataset) => Ok(*dataset),
         FileContents::Images(_) => Err(unexpected_contents(path)),
     }
 }
@@ -425,7 +425,7 @@ fn receive(from: &mut impl Read, path: &Path, options: AssemblyOptions) -> IoRes
                     return Ok(Err(e.within(path.display())));
                 }
             }
-            END => return Ok(builder.finish(path).map(FileContents::Raw)),
+            END => return Ok(builder.finish(path).map(|dataset| FileContents::Raw(Box::new(dataset)))),
             IMAGES => return PipeCodec::decode(from).map(|i| Ok(FileContents::Images(i))),
             kind => return Err(invalid(format!("an unknown message kind, {kind}"))),
         }

@@ -47,8 +47,8 @@ impl CoordinateSource {
 }
 
 /// Warns of acquisitions that can be interpreted in several ways.
-fn warn(message: String) {
-    raise(WarningKind::Acquisitions, message);
+fn warn(message: impl Into<String>) {
+    raise(WarningKind::Acquisitions, message.into());
 }
 
 /// A scan that is being assembled.
@@ -91,10 +91,10 @@ pub(super) fn build(
     }
     builder.scan.data = join_coils(kspace)?;
     if builder.has_assumed_centre {
-        warn(format!(
+        warn(
             "center_sample is 0, which would place samples outside k-space: the middle of the readout is taken as its \
-             centre. If it is elsewhere, set center_sample"
-        ));
+             centre. If it is elsewhere, set center_sample",
+        );
     }
     if is_image {
         builder.check_counters(&shots)?;
@@ -343,10 +343,10 @@ impl<'a> ScanBuilder<'a> {
             check_gaps(self.encoding, members);
         }
         if has_partitions {
-            warn(format!(
+            warn(
                 "kspace_encode_step_2 differs among the acquisitions of an image with one voxel along z: all are used \
-                 for this image. If they are partitions of a volume, set the encoded matrix to their number along z"
-            ));
+                 for this image. If they are partitions of a volume, set the encoded matrix to their number along z",
+            );
         }
         let counters = |shot: &Shot| {
             let i = &shot.header.idx;
@@ -408,10 +408,10 @@ impl<'a> ScanBuilder<'a> {
             }
         }
         if ndim == 3 && !with_weights && k[2].iter().all(|&v| v >= 0.0) && k[2].iter().any(|&v| v > 0.0) {
-            warn(format!(
+            warn(
                 "the last of 3 trajectory dimensions of a 3D image is never negative: it is read as kz. Density \
-                 weights must be the last of 4, after kz"
-            ));
+                 weights must be the last of 4, after kz",
+            );
         }
         let Some(weights) = scan.weights.as_ref().filter(|_| ndim == 2) else { return Ok(()) };
         let mut shots = scan.samples_per_shot.iter().scan(0, |start, &count| {
@@ -420,16 +420,12 @@ impl<'a> ScanBuilder<'a> {
             Some(shot)
         });
         if weights.iter().all(|&w| w == 0.0) {
-            warn(format!(
-                "the third trajectory dimension is 0 in all samples: it is read as kz, not as density weights"
-            ));
+            warn("the third trajectory dimension is 0 in all samples: it is read as kz, not as density weights");
             scan.weights = None;
         } else if shots.all(|shot| shot.len() > 1 && shot.iter().all(|&w| w == shot[0] && w <= 0.5)) {
-            warn(format!(
-                "the third trajectory dimension is constant along each shot: it is read as density weights, not as kz. If \
+            warn("the third trajectory dimension is constant along each shot: it is read as density weights, not as kz. If \
                  it is kz, set the encoded matrix to the number of voxels along z; if it is neither, ignore the weights \
-                 of the file"
-            ));
+                 of the file");
         }
         Ok(())
     }

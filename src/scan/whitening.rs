@@ -57,7 +57,7 @@ fn whitening(noise: &[Noise], coils: usize, dwell: f32, bandwidth: Option<f64>) 
     } else if noise.dwell != dwell {
         raise(
             WarningKind::Noise,
-            format!("noise and data do not both have a sample time: they are assumed to have the same bandwidth"),
+            "noise and data do not both have a sample time: they are assumed to have the same bandwidth".to_owned(),
         );
     }
     let covariance = NoiseCovariance::of(&noise.data, coils, sampling)?;

@@ -6,7 +6,6 @@
 #[path = "../common/acquisitions.rs"]
 mod acquisitions;
 #[path = "../common/mod.rs"]
-#[allow(dead_code)]
 mod common;
 mod counters;
 mod expected;

@@ -260,7 +260,7 @@ impl Measurement {
     }
 
     /// Returns the measurement with a different interpretation.
-    pub fn as_if(mut self, change: impl FnOnce(&mut Interpretation)) -> Measurement {
+    pub fn interpreted_as(mut self, change: impl FnOnce(&mut Interpretation)) -> Measurement {
         change(&mut self.interpretation);
         self
     }

@@ -115,7 +115,7 @@ fn spaces() {
 fn sizes_that_do_not_fit() {
     let mut table = Table::default();
     let size = |m: &Measurement, axis: &str, n: usize| {
-        with_text(m, &format!("encodedSpace/matrixSize/{axis}"), &n.to_string()).as_if(|i| {
+        with_text(m, &format!("encodedSpace/matrixSize/{axis}"), &n.to_string()).interpreted_as(|i| {
             i.matrix[["x", "y", "z"].iter().position(|a| *a == axis).unwrap()] = n;
         })
     };
@@ -169,7 +169,7 @@ fn trajectories_and_limits() {
         table.row(&format!("{name}: minimum 3"), &early, step);
     }
     let center = |m: &Measurement, n: usize| {
-        with_text(m, "kspace_encoding_step_1/center", &n.to_string()).as_if(|i| i.centres[0] = n as f64)
+        with_text(m, "kspace_encoding_step_1/center", &n.to_string()).interpreted_as(|i| i.centres[0] = n as f64)
     };
     // k = (11 - 5) / 12 is that of step -1.
     table.row("2D: center 5", &center(&cartesian_2d(), 5), Right);
@@ -187,13 +187,13 @@ fn parallel_imaging() {
     let mut table = Table::default();
     let m = embedded();
     let gap = "acceleration factor in the XML header is 1";
-    let lines = removed(&m, "parallelImaging").as_if(|i| i.is_embedded = false);
+    let lines = removed(&m, "parallelImaging").interpreted_as(|i| i.is_embedded = false);
     table.row("parallelImaging removed", &lines, Warning(gap));
     table.row("parallelImaging doubled", &doubled(&m, "parallelImaging"), TWICE);
-    let mode = removed(&m, "calibrationMode").as_if(|i| i.is_embedded = false);
+    let mode = removed(&m, "calibrationMode").interpreted_as(|i| i.is_embedded = false);
     table.row("calibrationMode removed", &mode, Right);
     table.row("calibrationMode doubled", &doubled(&m, "calibrationMode"), TWICE);
-    let mode = with_text(&m, "calibrationMode", "many").as_if(|i| i.is_embedded = false);
+    let mode = with_text(&m, "calibrationMode", "many").interpreted_as(|i| i.is_embedded = false);
     table.row("calibrationMode text", &mode, Warning("<calibrationMode> is \"many\""));
     table.row("accelerationFactor removed", &removed(&m, "accelerationFactor"), Warning(gap));
     let factor = "accelerationFactor/kspace_encoding_step_1";

@@ -200,7 +200,7 @@ fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<Header
     match &args.inputs[..] {
         [file] => match Format::of(file) {
             Some(Format::Ismrmrd) => match read_either(file, &args.group, args.acquisitions.options())? {
-                FileContents::Raw(dataset) => grid_echoes::<T>(args, dataset),
+                FileContents::Raw(dataset) => grid_echoes::<T>(args, *dataset),
                 FileContents::Images(images) => Ok((echoes_of_contrasts(args, images)?, None)),
             },
             Some(Format::Bart) => Ok((echoes_of_bart(file)?, None)),

@@ -171,10 +171,9 @@ fn warn_of_differences(shots: &[Shot], gradient: Trapezoid, sample_time: f64) {
     if reversed > 0 && reversed < shots.len() {
         raise(
             WarningKind::Acquisitions,
-            format!(
             "echo-planar lines in both directions: differences of their phase and delay are not corrected, and cause \
              ghosts. If necessary, correct the lines before, or set the option gradient_delay_us"
-        ),
+                .to_owned(),
         );
     }
     let header = &shots[0].header;

@@ -7,7 +7,7 @@ fn images_round_trip() {
     let dir = TempDir::new();
     let path = dir.path("images.h5");
     let scan = &dataset().scans[1];
-    let complex = Image::of_scan(&scan, [8, 6, 1], 2, ramp(96)).unwrap();
+    let complex = Image::of_scan(scan, [8, 6, 1], 2, ramp(96)).unwrap();
     assert_eq!((complex.fov_mm, complex.placement), (scan.encoded_fov_mm, scan.placement));
     let mut later = complex.clone();
     later.index.repetition = 4;
@@ -21,7 +21,7 @@ fn images_round_trip() {
     assert!(e.kind() == ErrorKind::BadFile && e.message().contains("no images in dataset"), "{e}");
     let e = read_dataset(&path, None).unwrap_err();
     assert!(e.message().contains("no dataset/xml"), "{e}");
-    let wide = Image::of_scan(&scan, [16, 12, 1], 1, ramp(192)).unwrap();
+    let wide = Image::of_scan(scan, [16, 12, 1], 1, ramp(192)).unwrap();
     assert_eq!(wide.fov_mm, [40.0, 30.0, 2.5]);
 
     let good = std::fs::read(&path).unwrap();
