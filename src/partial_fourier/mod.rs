@@ -235,7 +235,7 @@ impl<T: Real> PartialFourier<T> {
         report.change = changes.iter().fold(0.0, |most, &change| most.max(change));
         if let Some(energy) = &self.map_energy {
             for image in buffers.image.chunks_exact_mut(self.voxels) {
-                image.iter_mut().zip(energy).for_each(|(x, &energy)| *x = *x * energy);
+                image.iter_mut().zip(energy).for_each(|(x, &energy)| *x *= energy);
             }
         }
         Ok(report)
