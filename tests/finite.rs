@@ -18,7 +18,7 @@ const SAMPLES: usize = SPOKES * READOUT;
 const COILS: usize = 2;
 
 /// Functions that write no image values: texts, enumerations, handles, defaults, properties of a plan.
-const WITHOUT_NUMBERS: [&str; 20] = [
+const WITHOUT_NUMBERS: [&str; 30] = [
     "recon_release_memory",
     "recon_acquisition_use",
     "recon_choice",
@@ -36,6 +36,17 @@ const WITHOUT_NUMBERS: [&str; 20] = [
     "recon_plan_set_weights",
     "recon_plan_set_coil_maps",
     "recon_plan_load_q",
+    // Data of scans are those of the acquisitions, and must be finite (tests/scan_altered).
+    "recon_scan_create",
+    "recon_scan_destroy",
+    "recon_scan_add",
+    "recon_scan_end",
+    "recon_scan_next",
+    "recon_scan_image_calibration",
+    "recon_scan_image_properties",
+    "recon_scan_image_geometry",
+    "recon_scan_image_destroy",
+    "recon_scan_acquisitions",
     // Their outputs depend on counts only.
     "recon_trajectory_cartesian",
     "recon_trajectory_radial2d",
@@ -441,6 +452,7 @@ fn scans<T: Number>() {
             }
         }
         propeller::<T>(scale);
+        partial_fourier::<T>(scale);
     }
     // Covariances of any magnitude.
     for scale in f64::SCALES {
@@ -500,6 +512,30 @@ fn propeller<T: Number>(scale: f64) {
     }
 }
 
+/// Images of k-space without one side, and differences of their phases.
+fn partial_fourier<T: Number>(scale: f64) {
+    let (n, lines) = (12, 11);
+    let k = |index: usize| T::of((index as f64 - 6.0) / 12.0);
+    let x: Vec<T> = (0..n * lines).map(|m| k(m % n)).collect();
+    let y: Vec<T> = (0..n * lines).map(|m| k(m / n)).collect();
+    let mut g = init(recon_geometry_init);
+    (g.precision, g.dims, g.samples) = (T::PRECISION, [n as u64, n as u64, 0], x.len() as u64);
+    g.coordinates = [x.as_ptr().cast(), y.as_ptr().cast(), null()];
+    let (data, others) = (numbers::<T>(x.len(), scale), numbers::<T>(n * n, scale));
+    let (mut image, mut difference) = (nan::<T>(n * n), nan_reals::<T>(n * n));
+    let context = format!("{}, {scale:e}", T::NAME);
+    // SAFETY: arrays have the lengths documented.
+    unsafe {
+        let to = image.as_mut_ptr().cast();
+        let status = recon_partial_fourier(&raw const g, null(), null(), data.as_ptr().cast(), to, null_mut());
+        check("recon_partial_fourier", &context, status, &[&image]);
+        let (from, to) = (others.as_ptr().cast(), difference.as_mut_ptr().cast());
+        let status = recon_phase_difference(&raw const g, from, from, 100.0, null(), null(), null(), to);
+        let written: Vec<f64> = difference.iter().map(|value| value.wide()).collect();
+        check("recon_phase_difference", &context, status, &[&written]);
+    }
+}
+
 /// Runs a part of the test, which must call these functions and cause errors.
 fn part(functions: &[&str], run: impl FnOnce()) {
     run();
@@ -525,7 +561,7 @@ const OF_PLANS: [&str; 13] = [
     "recon_plan_save_q",
 ];
 const OF_IMAGES: [&str; 4] = ["recon_combine", "recon_resize", "recon_field_map", "recon_metrics"];
-const OF_SCANS: [&str; 15] = [
+const OF_SCANS: [&str; 17] = [
     "recon_noise_covariance",
     "recon_compression",
     "recon_virtual_coils",
@@ -540,6 +576,8 @@ const OF_SCANS: [&str; 15] = [
     "recon_trajectory_propeller_scan",
     "recon_trajectory_stack_of_stars",
     "recon_propeller",
+    "recon_partial_fourier",
+    "recon_phase_difference",
     "recon_whitening",
 ];
 
