@@ -166,12 +166,16 @@ for ndim = 2:3
         blades = recon.trajectory.propeller(7, 8, 24);
         m = [24 22];
         in_blades = recon.phantom.kspace(blades, m, 'Coils', 3);
+        lines = recon.trajectory.cartesian([12 14]);
+        lines = lines(:, 4:end, :);
+        in_lines = recon.phantom.kspace(lines, [12 14], 'Coils', 3);
         list = [list; {
             'a complex k', @(k) recon.fhd(k, z, n), c, 'k', []
             'a complex k in a column', @(k) recon.fhd(k, z(:), n), c(:), 'k', []
             'a complex k for coils', @(k) recon.fhd(k, y, n), c, 'k', []
             'recon.fbp', @(d) recon.fbp(recon.trajectory.radial(5, 12), d, n), randn(12, 5, 3), 'd', []
             'recon.propeller', @(d) recon.propeller(blades, d, m), in_blades, 'd', []
+            'recon.partialfourier', @(d) recon.partialfourier(lines, d, [12 14]), in_lines, 'd', []
             'recon.propeller in a column', @(d) recon.propeller(blades, d, m), reshape(in_blades, [], 3), 'd', []
             'k of recon.propeller', @(k) recon.propeller(k, in_blades, m), blades, 'k', []
             }]; %#ok<AGROW>
