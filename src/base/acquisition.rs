@@ -111,6 +111,11 @@ impl AcquisitionUse {
         }
     }
 
+    /// Returns whether the acquisition is used for any purpose.
+    pub fn is_used(self) -> bool {
+        !self.purposes().is_empty()
+    }
+
     /// Returns whether the acquisition is used for this purpose.
     pub fn has(self, purpose: AcquisitionPurpose) -> bool {
         self.purposes().contains(&purpose)

@@ -343,15 +343,19 @@ impl<W: Write> RawSender<'_, W> {
 }
 
 impl<W: Write> ismrmrd::RawReceiver for RawSender<'_, W> {
-    fn begin(&mut self, header: Header, acquisitions: Vec<AcquisitionHeader>) -> Result<()> {
+    fn begin(&mut self, header: Header, acquisitions: &[AcquisitionHeader]) -> Result<()> {
         self.has_begun = true;
         // A record of the log would arrive in the middle of a message.
         log::set_max_level(log::LevelFilter::Off);
-        let sent = RAW.encode(self.out).and_then(|()| (header, acquisitions).encode(self.out));
+        let send = || {
+            (RAW, (header, acquisitions.len())).encode(self.out)?;
+            AcquisitionHeader::encode_all(acquisitions, self.out)
+        };
+        let sent = send();
         self.check(sent)
     }
 
-    fn add(&mut self, number: usize, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+    fn add(&mut self, number: usize, _: &AcquisitionHeader, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
         let mut send = || {
             (ACQUISITION, (number, (trajectory.len(), data.len()))).encode(self.out)?;
             f32::encode_all(trajectory, self.out)?;
@@ -402,6 +406,7 @@ impl log::Log for ForwardingLogger {
 /// Receives messages until the contents or an error arrive. Log records go to the log of this process.
 fn receive(from: &mut impl Read, path: &Path, options: AssemblyOptions) -> IoResult<Result<FileContents>> {
     let mut builder = ismrmrd::DatasetBuilder::new(options);
+    let mut acquisitions: Vec<AcquisitionHeader> = Vec::new();
     loop {
         match u8::decode(from)? {
             LOG => {
@@ -413,15 +418,17 @@ fn receive(from: &mut impl Read, path: &Path, options: AssemblyOptions) -> IoRes
             }
             ERROR => return Error::decode(from).map(Err),
             RAW => {
-                let (header, acquisitions) = PipeCodec::decode(from)?;
-                if let Err(e) = builder.begin(header, acquisitions) {
+                let header;
+                (header, acquisitions) = PipeCodec::decode(from)?;
+                if let Err(e) = builder.begin(header, &acquisitions) {
                     return Ok(Err(e.within(path.display())));
                 }
             }
             ACQUISITION => {
                 let (number, (trajectory, data)): (usize, (usize, usize)) = PipeCodec::decode(from)?;
                 let (trajectory, data) = (f32::decode_all(trajectory, from)?, Complex::decode_all(data, from)?);
-                if let Err(e) = builder.add(number, &trajectory, &data) {
+                let header = acquisitions.get(number).ok_or_else(|| invalid("an acquisition without a header"))?;
+                if let Err(e) = builder.add(number, header, &trajectory, &data) {
                     return Ok(Err(e.within(path.display())));
                 }
             }

@@ -171,7 +171,7 @@ pub unsafe extern "C" fn recon_scan_add(
         let (samples, coils) = (header.number_of_samples as usize, header.active_channels as usize);
         let number = state.acquisitions;
         state.acquisitions += 1;
-        let is_used = !AcquisitionUse::of_flags(header.flags).purposes().is_empty();
+        let is_used = AcquisitionUse::of_flags(header.flags).is_used();
         if is_used {
             // Compressed samples are shorter than the header announces.
             header.check_encoding().map_err(|e| e.within(format_args!("acquisition {number}")))?;

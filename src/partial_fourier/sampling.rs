@@ -228,25 +228,15 @@ pub(super) fn warn_of_gaps<T: Real>(k: &[&[T]], dims: &[usize]) -> Result<()> {
 mod tests {
     use super::*;
     use crate::base::error::ErrorKind;
+    use crate::simulation::trajectory::Trajectory;
 
     /// Returns the coordinates of a Cartesian grid within ranges of indices.
     fn grid(dims: &[usize], ranges: &[std::ops::RangeInclusive<isize>]) -> Vec<Vec<f64>> {
-        let mut k = vec![Vec::new(); dims.len()];
-        for i in 0..dims.iter().product::<usize>() {
-            let mut rest = i;
-            let u: Vec<isize> = dims
-                .iter()
-                .map(|&n| {
-                    let index = (rest % n) as isize - (n / 2) as isize;
-                    rest /= n;
-                    index
-                })
-                .collect();
-            if u.iter().zip(ranges).all(|(u, range)| range.contains(u)) {
-                k.iter_mut().zip(&u).zip(dims).for_each(|((k, &u), &n)| k.push(u as f64 / n as f64));
-            }
-        }
-        k
+        let all = Trajectory::cartesian(dims).unwrap();
+        let index = |axis: usize, m: usize| (all.axis(axis)[m] * dims[axis] as f64).round() as isize;
+        let is_inside = |&m: &usize| (0..dims.len()).all(|axis| ranges[axis].contains(&index(axis, m)));
+        let inside: Vec<usize> = (0..all.samples()).filter(is_inside).collect();
+        (0..dims.len()).map(|axis| inside.iter().map(|&m| all.axis(axis)[m]).collect()).collect()
     }
 
     fn axes(k: &[Vec<f64>]) -> Vec<&[f64]> {

@@ -7,10 +7,11 @@ use super::header_trajectory::TrajectoryOptions;
 use super::position::ScanIndex;
 use super::scan_data::{Dataset, Noise, Scan};
 use super::shots::{no_memory, Shot, ShotData};
+use super::warnings::warn;
 use crate::acquisition::{AcquisitionPurpose, AcquisitionUse};
-use crate::base::error::{bail, try_vec, Result};
-use crate::base::warning::{raise, WarningKind};
+use crate::base::error::{bail, try_collect, Result};
 use num_complex::Complex;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// The counter whose change means that the images before it are complete.
@@ -32,16 +33,6 @@ pub enum CompletionCounter {
 }
 
 impl CompletionCounter {
-    /// All counters, in the order of the variants.
-    pub const ALL: [CompletionCounter; 6] = [
-        CompletionCounter::None,
-        CompletionCounter::Slice,
-        CompletionCounter::Contrast,
-        CompletionCounter::Phase,
-        CompletionCounter::Repetition,
-        CompletionCounter::Set,
-    ];
-
     fn value(self, index: &ScanIndex) -> u16 {
         match self {
             CompletionCounter::None => 0,
@@ -79,7 +70,7 @@ pub struct ScanAssembler {
     options: AssemblyOptions,
     open: BTreeMap<ScanIndex, ImageShots>,
     /// Images that are complete, without those handed out.
-    complete: VecDeque<(ScanIndex, ShotData)>,
+    complete: VecDeque<ShotData>,
     /// The indices of all images that are complete.
     closed: BTreeSet<ScanIndex>,
     calibration: Vec<Scan>,
@@ -145,7 +136,7 @@ impl ScanAssembler {
         data: &[Complex<f32>],
     ) -> Result<AcquisitionUse> {
         let usage = AcquisitionUse::of_flags(header.flags);
-        if !usage.purposes().is_empty() {
+        if usage.is_used() {
             header.check_encoding()?;
         }
         *self.uses.entry(usage).or_default() += 1;
@@ -173,7 +164,7 @@ impl ScanAssembler {
         let descriptions = &mut self.descriptions;
         builder::build(&self.header, shots, is_image, &self.options.trajectory, |text| {
             if !descriptions.contains(&text) {
-                raise(WarningKind::Acquisitions, text.clone());
+                warn(&*text);
                 descriptions.insert(text);
             }
         })
@@ -191,13 +182,11 @@ impl ScanAssembler {
         if data.is_empty() {
             return Ok(());
         }
+        let data = &*with_sign_of_model(data, self.options.conjugate)?;
         let group = self.noise.entry((coils, dwell.to_bits())).or_insert_with(|| vec![Vec::new(); coils]);
         for (coil, samples) in group.iter_mut().zip(data.chunks_exact(count)) {
             coil.try_reserve(count).map_err(no_memory)?;
-            match self.options.conjugate {
-                true => coil.extend(samples.iter().map(|z| z.conj())),
-                false => coil.extend_from_slice(samples),
-            }
+            coil.extend_from_slice(samples);
         }
         Ok(())
     }
@@ -219,12 +208,11 @@ impl ScanAssembler {
         if is_image {
             let counter = self.options.completion.value(&index);
             if self.counter.replace(counter).is_some_and(|last| last != counter) {
-                self.complete_where(|other, counters| counters.value(other) != counter);
+                let completion = self.options.completion;
+                self.complete_where(|other| completion.value(other) != counter);
             }
         }
-        let mut conjugated = try_vec(if self.options.conjugate { data.len() } else { 0 }, Complex::ZERO, "the data")?;
-        conjugated.iter_mut().zip(data).for_each(|(to, from)| *to = from.conj());
-        let data = if self.options.conjugate { &conjugated } else { data };
+        let data = &*with_sign_of_model(data, self.options.conjugate)?;
         let is_shared = is_embedded(&self.header, header);
         let expected = self.expected.get(&index).copied().unwrap_or(0);
         let shots = self.open.entry(index).or_default();
@@ -240,12 +228,11 @@ impl ScanAssembler {
 
     /// Ends the measurement: all images are complete.
     pub fn end(&mut self) {
-        self.complete_where(|_, _| true);
+        self.complete_where(|_| true);
     }
 
-    fn complete_where(&mut self, is_complete: impl Fn(&ScanIndex, CompletionCounter) -> bool) {
-        let completion = self.options.completion;
-        let indices: Vec<ScanIndex> = self.open.keys().filter(|i| is_complete(i, completion)).copied().collect();
+    fn complete_where(&mut self, is_complete: impl Fn(&ScanIndex) -> bool) {
+        let indices: Vec<ScanIndex> = self.open.keys().filter(|index| is_complete(index)).copied().collect();
         for index in indices {
             let Some(mut shots) = self.open.remove(&index) else { continue };
             share_embedded_lines(&self.header, &mut shots, &mut self.uses);
@@ -253,12 +240,12 @@ impl ScanAssembler {
                 match self.build(shots.calibration, false) {
                     Ok(scan) => self.calibration.push(scan),
                     // A reconstruction without coil maps does not need calibration.
-                    Err(e) => raise(WarningKind::Acquisitions, format!("calibration acquisitions are not used: {e}")),
+                    Err(e) => warn(format!("calibration acquisitions are not used: {e}")),
                 }
             }
             if !shots.image.shots.is_empty() {
                 self.closed.insert(index);
-                self.complete.push_back((index, shots.image));
+                self.complete.push_back(shots.image);
             }
         }
     }
@@ -270,7 +257,7 @@ impl ScanAssembler {
     /// `BadFile`, `CoordinateOutOfRange`, `NotFinite`, `Unsupported` if the acquisitions do not give an image. This
     /// image is left out, and the next call returns the next one.
     pub fn next_image(&mut self) -> Option<Result<Scan>> {
-        let (_, shots) = self.complete.pop_front()?;
+        let shots = self.complete.pop_front()?;
         Some(self.build(shots, true))
     }
 
@@ -307,6 +294,14 @@ impl ScanAssembler {
         }
         let (noise, uses) = (self.noise(), self.uses());
         Ok(Dataset { header: self.header, scans, noise, calibration: self.calibration, uses })
+    }
+}
+
+/// Returns samples with the sign of the model. `conjugate`: they have the other one.
+fn with_sign_of_model(data: &[Complex<f32>], conjugate: bool) -> Result<Cow<'_, [Complex<f32>]>> {
+    match conjugate {
+        true => try_collect(data.len(), "the data", data.iter().map(|z| z.conj())).map(Cow::Owned),
+        false => Ok(Cow::Borrowed(data)),
     }
 }
 

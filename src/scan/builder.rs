@@ -7,9 +7,9 @@ use super::position::Placement;
 use super::scan_data::Scan;
 use super::shots::{Shot, ShotData};
 use super::step_axis::StepAxis;
-use crate::base::error::{bail, checked_product, try_vec, Result};
+use super::warnings::warn;
+use crate::base::error::{bail, checked_product, try_reserve, Result};
 use crate::base::geometry::wrap_coordinate;
-use crate::base::warning::{raise, WarningKind};
 use num_complex::Complex;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -46,11 +46,6 @@ impl CoordinateSource {
     }
 }
 
-/// Warns of acquisitions that can be interpreted in several ways.
-fn warn(message: impl Into<String>) {
-    raise(WarningKind::Acquisitions, message.into());
-}
-
 /// A scan that is being assembled.
 struct ScanBuilder<'a> {
     scan: Scan,
@@ -72,16 +67,14 @@ pub(super) fn build(
     describe: impl FnOnce(String),
 ) -> Result<Scan> {
     data.take_problem()?;
-    let computed = match data.shots.first().and_then(|f| header.encodings.get(f.header.index().encoding as usize)) {
-        Some(encoding) => trajectory_of(header, encoding, &data.shots, options)?,
-        None => None,
-    };
+    let encoding = encoding_of(header, &data.shots[0])?;
+    let computed = trajectory_of(header, encoding, &data.shots, options)?;
     if let Some(computed) = &computed {
         data.limit_samples(|shot| computed.available_samples(shot))?;
         describe(computed.describe());
     }
     let ShotData { shots, trajectory, kspace, .. } = data;
-    let mut builder = ScanBuilder::new(header, &shots, computed)?;
+    let mut builder = ScanBuilder::new(header, encoding, &shots, computed)?;
     let mut start = 0;
     for shot in &shots {
         let count = shot.header.kept_samples().len();
@@ -106,14 +99,26 @@ pub(super) fn build(
     Ok(builder.scan)
 }
 
+/// Returns the encoding of an acquisition.
+///
+/// # Errors
+/// `BadFile` if the header does not have it.
+fn encoding_of<'a>(header: &'a Header, shot: &Shot) -> Result<&'a HeaderEncoding> {
+    let number = shot.header.encoding_space_ref;
+    let Some(encoding) = header.encodings.get(number as usize) else {
+        let (n, count) = (shot.number, header.encodings.len());
+        bail!(BadFile, "acquisition {n} refers to encoding {number}, but the header has {count}");
+    };
+    Ok(encoding)
+}
+
 /// Returns the samples of all coils as one array. Each coil's own array is freed after its copy.
 fn join_coils(mut kspace: Vec<Vec<Complex<f32>>>) -> Result<Vec<Complex<f32>>> {
     if kspace.len() == 1 {
         return Ok(kspace.remove(0));
     }
     let total = checked_product(&[kspace.len(), kspace.first().map_or(0, Vec::len)], "the data")?;
-    let mut data = try_vec(total, Complex::ZERO, "the data")?;
-    data.clear();
+    let mut data = try_reserve(total, "the data")?;
     for coil in kspace {
         data.extend_from_slice(&coil);
     }
@@ -122,22 +127,19 @@ fn join_coils(mut kspace: Vec<Vec<Complex<f32>>>) -> Result<Vec<Complex<f32>>> {
 
 impl<'a> ScanBuilder<'a> {
     /// Checks the acquisitions of one image and allocates its arrays.
-    fn new(header: &'a Header, members: &[Shot], computed: Option<HeaderTrajectory>) -> Result<ScanBuilder<'a>> {
+    fn new(
+        header: &Header,
+        encoding: &'a HeaderEncoding,
+        members: &[Shot],
+        computed: Option<HeaderTrajectory>,
+    ) -> Result<ScanBuilder<'a>> {
         let (first, head) = (&members[0], &members[0].header);
         let mut index = head.index();
         index.average = members.iter().map(|m| m.header.idx.average).min().unwrap_or(0);
-        let Some(encoding) = header.encodings.get(index.encoding as usize) else {
-            let (n, count) = (first.number, header.encodings.len());
-            bail!(BadFile, "acquisition {n} refers to encoding {}, but the header has {count}", index.encoding);
-        };
         let ndim = if encoding.encoded.matrix[2] == 1 { 2 } else { 3 };
         let source = CoordinateSource::new(ndim, first, computed)?;
         let samples = members.iter().map(|shot| shot.header.kept_samples().len()).sum();
-        let reserve = || {
-            let mut v = try_vec(samples, 0f32, "the samples")?;
-            v.clear();
-            Result::Ok(v)
-        };
+        let reserve = || try_reserve::<f32>(samples, "the samples");
         let with_weights = source == CoordinateSource::File { weights: true };
         let scan = Scan {
             index,

@@ -4,17 +4,13 @@
 use super::acquisition_header::AcquisitionHeader;
 use super::header::{EncodingLimits, HeaderEncoding};
 use super::shots::Shot;
-use crate::base::warning::{raise, WarningKind};
+use super::warnings::warn;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest distance in mm of two positions that count as one. Slices have larger distances.
 const SAME_POSITION_MM: f64 = 0.1;
 /// The largest difference of two unit vectors that count as one direction.
 const SAME_DIRECTION: f64 = 0.01;
-
-fn warn(message: String) {
-    raise(WarningKind::Acquisitions, message);
-}
 
 /// Warns if acquisitions contradict each other or the header.
 pub(super) fn check(encoding: &HeaderEncoding, shots: &[Shot]) {

@@ -2,8 +2,8 @@
 
 use super::header::*;
 use super::header_writer::{DOUBLE, LONG};
+use super::warnings::warn;
 use crate::base::error::{bail, checked_product, Result};
-use crate::base::warning::{raise, WarningKind};
 use roxmltree::{Document, Node};
 
 /// Returns the child element of this name, or `None`.
@@ -103,10 +103,6 @@ fn parallel_imaging(encoding: Node) -> Result<Option<ParallelImaging>> {
         acceleration: [factor("kspace_encoding_step_1")?, factor("kspace_encoding_step_2")?],
         calibration: mode.map(|mode| named(&CalibrationMode::NAMES, &mode, "calibrationMode", CalibrationMode::Other)),
     }))
-}
-
-fn warn(message: String) {
-    raise(WarningKind::Acquisitions, message);
 }
 
 /// Returns the value of this name. Warns of an unknown name, which is `other`.

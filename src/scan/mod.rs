@@ -22,6 +22,7 @@ mod position;
 mod scan_data;
 mod shots;
 mod step_axis;
+mod warnings;
 mod whitening;
 
 pub use acquisition_header::{flag, AcquisitionHeader, EncodingCounters};

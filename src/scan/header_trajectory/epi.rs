@@ -5,10 +5,10 @@ use super::points;
 use super::spiral::{described, parameter};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::in_range;
-use crate::base::warning::{raise, WarningKind};
 use crate::scan::acquisition_header::AcquisitionHeader;
 use crate::scan::header::{HeaderEncoding, TrajectoryDescription};
 use crate::scan::shots::Shot;
+use crate::scan::warnings::warn;
 use std::ops::Range;
 
 /// The identifier of the description.
@@ -169,22 +169,17 @@ impl EpiTrajectory {
 fn warn_of_differences(shots: &[Shot], gradient: Trapezoid, sample_time: f64) {
     let reversed = shots.iter().filter(|shot| shot.header.is_reversed()).count();
     if reversed > 0 && reversed < shots.len() {
-        raise(
-            WarningKind::Acquisitions,
+        warn(
             "echo-planar lines in both directions: differences of their phase and delay are not corrected, and cause \
-             ghosts. If necessary, correct the lines before, or set the option gradient_delay_us"
-                .to_owned(),
+             ghosts. If necessary, correct the lines before, or set the option gradient_delay_us",
         );
     }
     let header = &shots[0].header;
     let shift: f32 = header.position.iter().zip(&header.read_dir).map(|(p, d)| p * d).sum();
     if gradient.ramp_up + gradient.ramp_down > 0.0 && sample_time > 0.0 && shift.abs() > 0.5 {
-        raise(
-            WarningKind::Acquisitions,
-            format!(
+        warn(format!(
             "the image is {shift} mm off the centre along the readout, and samples on the ramps may have a phase that \
              depends on the scanner's receiver. It is not corrected here"
-        ),
-        );
+        ));
     }
 }

@@ -40,8 +40,8 @@ impl KooshballTrajectory {
         if encoding.encoded.matrix[2] == 1 {
             bail!(
                 InvalidArgument,
-                "the trajectory is {}, but the encoded matrix has one voxel along z: correct the option header_trajectory or the \
-                 matrix size in the XML header",
+                "the trajectory is {}, but the encoded matrix has one voxel along z: correct the option \
+                 header_trajectory or the matrix size in the XML header",
                 kind.name()
             );
         }
@@ -50,7 +50,8 @@ impl KooshballTrajectory {
             bail!(
                 BadFile,
                 "the spokes of a {} trajectory have one number each, but acquisition {} has kspace_encode_step_2 {} and \
-                 acquisition {} has {first_step}: for a stack of stars, set the option header_trajectory to radial or goldenangle",
+                 acquisition {} has {first_step}: for a stack of stars, set the option header_trajectory to radial or \
+                 goldenangle",
                 kind.name(),
                 shot.number,
                 shot.header.idx.kspace_encode_step_2,

@@ -4,10 +4,10 @@ use super::options::{SpiralExtent, TrajectoryOptions};
 use super::points;
 use super::spiral_design::SpiralLimits;
 use crate::base::error::{bail, Result};
-use crate::base::warning::{raise, WarningKind};
 use crate::scan::acquisition_header::AcquisitionHeader;
 use crate::scan::header::{HeaderEncoding, TrajectoryDescription};
 use crate::scan::shots::Shot;
+use crate::scan::warnings::warn;
 use std::ops::Range;
 
 /// The identifier of the description.
@@ -92,13 +92,9 @@ fn fov_coefficients(description: &TrajectoryDescription) -> Result<Vec<f64>> {
         }
     }
     if count > 1 {
-        raise(
-            WarningKind::Acquisitions,
-            format!(
+        warn(format!(
             "the spiral has {count} coefficients of the field of view, of which Gadgetron reads the first only: if the \
-             image is wrong, correct fov_coefficients in the trajectory description"
-        ),
-        );
+             image is wrong, correct fov_coefficients in the trajectory description"));
     }
     Ok(coefficients)
 }
@@ -210,14 +206,13 @@ impl SpiralTrajectory {
         let radius = |k: [f64; 2]| k[0].hypot(k[1]);
         let (found, end) = (radius(self.base(self.time(last))), radius(self.nodes[self.nodes.len() - 1]));
         if found < 0.95 * end {
-            raise(WarningKind::Acquisitions, format!(
+            warn(format!(
                 "the spiral of {} samples has {} in acquisition {}, which end at {:.0} % of its radius: the image will be \
                  blurred. Correct the trajectory description, if the acquisitions are complete",
                 self.nodes.len() - 1,
                 shot.header.number_of_samples,
                 shot.number,
-                100.0 * found / end
-            ));
+                100.0 * found / end));
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ pub(super) fn read_bodies(
     headers: &[AcquisitionHeader],
     mut use_body: impl FnMut(usize, &AcquisitionBody) -> Result<()>,
 ) -> Result<()> {
-    let is_used = |number: usize| !AcquisitionUse::of_flags(headers[number].flags).purposes().is_empty();
+    let is_used = |number: usize| AcquisitionUse::of_flags(headers[number].flags).is_used();
     let empty = AcquisitionBody { traj: VarLenArray::from_slice(&[]), data: VarLenArray::from_slice(&[]) };
     let mut start = 0;
     while start < headers.len() {

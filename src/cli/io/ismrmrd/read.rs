@@ -13,22 +13,27 @@ use std::path::Path;
 /// A receiver of the raw data of a file.
 pub trait RawReceiver {
     /// Receives the header and the headers of all acquisitions.
-    fn begin(&mut self, header: Header, acquisitions: Vec<AcquisitionHeader>) -> Result<()>;
+    fn begin(&mut self, header: Header, acquisitions: &[AcquisitionHeader]) -> Result<()>;
     /// Receives an acquisition, in the order of the file: `trajectory` is [dimensions, samples], `data` is [samples,
     /// coils]. Both are empty for an acquisition that is not used.
-    fn add(&mut self, number: usize, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()>;
+    fn add(
+        &mut self,
+        number: usize,
+        header: &AcquisitionHeader,
+        trajectory: &[f32],
+        data: &[Complex<f32>],
+    ) -> Result<()>;
 }
 
 /// Assembles the scans of a file.
 pub struct DatasetBuilder {
     options: AssemblyOptions,
     assembler: Option<ScanAssembler>,
-    acquisitions: Vec<AcquisitionHeader>,
 }
 
 impl DatasetBuilder {
     pub fn new(options: AssemblyOptions) -> DatasetBuilder {
-        DatasetBuilder { options, assembler: None, acquisitions: Vec::new() }
+        DatasetBuilder { options, assembler: None }
     }
 
     /// Returns the dataset. Messages begin with the name of the file.
@@ -43,16 +48,22 @@ impl DatasetBuilder {
 }
 
 impl RawReceiver for DatasetBuilder {
-    fn begin(&mut self, header: Header, acquisitions: Vec<AcquisitionHeader>) -> Result<()> {
+    fn begin(&mut self, header: Header, acquisitions: &[AcquisitionHeader]) -> Result<()> {
         let mut assembler = ScanAssembler::new(header, self.options);
         acquisitions.iter().for_each(|header| assembler.announce(header));
-        (self.assembler, self.acquisitions) = (Some(assembler), acquisitions);
+        self.assembler = Some(assembler);
         Ok(())
     }
 
-    fn add(&mut self, number: usize, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
-        let (Some(assembler), Some(header)) = (&mut self.assembler, self.acquisitions.get(number)) else {
-            bail!(Internal, "acquisition {number} was not announced");
+    fn add(
+        &mut self,
+        number: usize,
+        header: &AcquisitionHeader,
+        trajectory: &[f32],
+        data: &[Complex<f32>],
+    ) -> Result<()> {
+        let Some(assembler) = &mut self.assembler else {
+            bail!(Internal, "acquisition {number} came before the header");
         };
         let added = assembler.add(number, header, trajectory, data);
         added.map(drop).map_err(|e| e.within(format_args!("acquisition {number}")))
@@ -115,11 +126,12 @@ fn pass_raw(path: &Path, group: &str, receiver: &mut impl RawReceiver) -> Result
     let set = open_acquisitions(&node, group)?;
     let acquisitions = read_headers(&set)?;
     check_counts(&acquisitions, path)?;
-    receiver.begin(header, acquisitions.clone())?;
+    receiver.begin(header, &acquisitions)?;
     read_bodies(&set, &acquisitions, |number, body| {
-        let data = complex_pairs(&body.data, &acquisitions[number]);
+        let header = &acquisitions[number];
+        let data = complex_pairs(&body.data, header);
         let data = data.map_err(|e| e.within(format_args!("acquisition {number}")))?;
-        receiver.add(number, &body.traj, data)
+        receiver.add(number, header, &body.traj, data)
     })
 }
 
@@ -163,7 +175,7 @@ fn check_counts(headers: &[AcquisitionHeader], path: &Path) -> Result<()> {
     }
     // Samples are stored without compression, so that the length of the file bounds them.
     let length = std::fs::metadata(path).map(|m| m.len()).unwrap_or(u64::MAX);
-    let used = headers.iter().filter(|header| !AcquisitionUse::of_flags(header.flags).purposes().is_empty());
+    let used = headers.iter().filter(|header| AcquisitionUse::of_flags(header.flags).is_used());
     let announced = used.fold(0u64, |sum, header| {
         sum.saturating_add(header.number_of_samples as u64 * header.active_channels as u64 * 8)
     });
