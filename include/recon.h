@@ -971,7 +971,8 @@ typedef struct {
     // samples are conjugated.
     uint32_t conjugate;
     // Not 0 (default 1): noise acquisitions whiten the coils of image and calibration. Images are then in units of the
-    // noise's standard deviation.
+    // noise's standard deviation. Noise that is added after the first data of its number of coils were handed out has
+    // no effect.
     uint32_t whiten;
     // A recon_header_trajectory: the trajectory of acquisitions that have none, unless the encoding is Cartesian.
     // Default: RECON_HEADER_TRAJECTORY_AUTO, that of the header. The next fields settle what the header leaves open.
@@ -1007,6 +1008,11 @@ typedef struct {
     // Time from the beginning of an echo-planar gradient to its first sample in microseconds. NAN (default): the
     // samples are in the middle of the gradient.
     double acquisition_delay_us;
+    // Number of newest images of the same encoding, slice, contrast, phase and set whose data are joined to one image:
+    // a sliding window. 0 (default) and 1: no window.
+    uint32_t window;
+    // Zero.
+    uint32_t reserved;
 } recon_scan_options;
 
 // Properties of the data of one image. Initialise them with recon_scan_properties_init. The arrays belong to the
@@ -1080,6 +1086,11 @@ typedef struct {
     uint32_t acquisition_time_stamp;
     // Times of the first acquisition since the physiological triggers, in the scanner's units.
     uint32_t physiology_time_stamp[3];
+    // Header of the first acquisition, in the order of recon_scan_add: 340 bytes, as there. With a sliding window it
+    // is that of the newest image.
+    const void *first_acquisition;
+    // Header of the last acquisition.
+    const void *last_acquisition;
 } recon_scan_properties;
 
 // Numbers of acquisitions by their use. Initialise them with recon_scan_counts_init.
@@ -1307,6 +1318,15 @@ void recon_plan_destroy(recon_plan *plan);
 // Linux with glibc it also calls malloc_trim(0). Call it after the last plan, or before the library is unloaded. It
 // cannot fail.
 void recon_release_memory(void);
+
+// Checks that as many bytes of memory are free on this machine and in all control groups of this process. Linux ends a
+// process without a message when it uses more. If they are not free, memory that the library keeps is first returned to
+// the system as by recon_release_memory.
+//
+// recon_plan_memory returns the bytes of a plan and its operations in advance.
+//
+// Errors: RECON_OUT_OF_HOST_MEMORY; the message has the limit, and the free memory in MiB.
+recon_status recon_check_free_memory(uint64_t bytes);
 
 // Describes a plan: chosen method and window, lengths of its arrays, and bytes that it holds.
 //
@@ -1926,17 +1946,63 @@ void recon_scan_destroy(recon_scan *scan);
 // - trajectory: float [trajectory_dimensions, number_of_samples]; NULL if the header's trajectory_dimensions is 0.
 // - data: complex float [number_of_samples, active_channels].
 //
-// Acquisitions that are not used, such as navigators, are counted. After an error the acquisition is left out, and the
-// next ones can be added.
+// Acquisitions that are not used, such as navigators, are counted. After an error the next ones can be added. An image is
+// not made without an acquisition that was refused: recon_scan_next returns the error in place of the image, except if
+// the image is already complete. Calibration data are not made without such an acquisition either, with a warning.
 //
 // Errors: the message begins with the number of the acquisition, from 0.
 // - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_NOT_FINITE, with coil and sample.
 // - RECON_BAD_FILE for a negative sample time, and for an image that is already complete.
 // - RECON_UNSUPPORTED for compressed samples.
-recon_status recon_scan_add(recon_scan *scan, const void *header, const float *trajectory, const void *data);
+recon_status recon_scan_add(recon_scan *scan,
+                            const void *header,
+                            const float *trajectory,
+                            const void *data);
+
+// Whitens the data of one acquisition in place, for hosts in which a later step sorts acquisitions. The noise is that of
+// earlier calls of recon_scan_add. The acquisition is not added.
+//
+// - header: as for recon_scan_add.
+// - data: complex float [number_of_samples, active_channels], written.
+//
+// The data stay unchanged if
+//
+// - the option whiten is 0, or no noise was added so far. Noise of this number of coils that is added later has no
+//   effect, so that the units stay the same: recon_scan_end warns of it
+// - the acquisition is noise, or has no samples
+// - the acquisition is not used (recon_acquisition_use), and no noise of its number of coils was added
+// - numbers are not finite: the step that makes images refuses them
+//
+// Otherwise they are whitened for their sample time, with a matrix that is computed once for each number of coils and
+// sample time. recon_last_warning then returns a RECON_WARNING_NOISE for the first matrix.
+//
+// Errors: the data are unchanged.
+// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+// - RECON_BAD_FILE for a negative sample time, RECON_UNSUPPORTED for compressed samples.
+// - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE, RECON_NOT_FINITE if the noise cannot whiten the
+//   data.
+recon_status recon_scan_whiten(recon_scan *scan,
+                               const void *header,
+                               void *data);
+
+// Completes the images of the acquisitions so far, also if the counter of the option complete did not change. Later
+// acquisitions with the same counters begin a new image of the same index. For real-time scans, in which every n
+// acquisitions are one image.
+//
+// Missing shots are counted over all images of an index: recon_last_warning returns RECON_WARNING_ACQUISITIONS for those
+// of the previous repetition.
+//
+// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+recon_status recon_scan_complete(recon_scan *scan);
 
 // Ends the measurement: all images are complete.
+//
+// recon_last_warning returns
+//
+// - RECON_WARNING_NOISE if noise acquisitions had no effect, because they came after the first data of their coils
+// - RECON_WARNING_ACQUISITIONS if the XML header names a noise scan, the option whiten is set, and no noise came; and if
+//   shots of images are missing that recon_scan_complete completed
 //
 // Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_scan_end(recon_scan *scan);
@@ -1946,9 +2012,10 @@ recon_status recon_scan_end(recon_scan *scan);
 // - image: written: NULL if no image is complete. The caller owns it and must pass it to recon_scan_image_destroy.
 //
 // recon_last_warning returns RECON_WARNING_ACQUISITIONS if the acquisitions can be interpreted in several ways, or if
-// some are missing.
+// some are missing. It returns RECON_WARNING_NOISE when noise whitens the first image.
 //
 // Errors: the image is left out, and the next call gives the next one.
+// - The error of recon_scan_add, if it refused an acquisition of the image.
 // - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_BAD_FILE if counts or counters contradict each other, RECON_COORDINATE_OUT_OF_RANGE, RECON_NOT_FINITE.
 // - RECON_UNSUPPORTED if the acquisitions have no trajectory, and the header does not give it.
@@ -1961,6 +2028,9 @@ recon_status recon_scan_next(recon_scan *scan, recon_scan_image **image);
 //
 // - calibration: written: NULL if the slice has no calibration data. The caller owns it and must pass it to
 //   recon_scan_image_destroy.
+//
+// If the measurement has calibration data, but not of this slice, recon_last_warning returns
+// RECON_WARNING_ACQUISITIONS.
 //
 // Errors:
 // - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.

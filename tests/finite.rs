@@ -18,8 +18,9 @@ const SAMPLES: usize = SPOKES * READOUT;
 const COILS: usize = 2;
 
 /// Functions that write no image values: texts, enumerations, handles, defaults, properties of a plan.
-const WITHOUT_NUMBERS: [&str; 30] = [
+const WITHOUT_NUMBERS: [&str; 33] = [
     "recon_release_memory",
+    "recon_check_free_memory",
     "recon_acquisition_use",
     "recon_choice",
     "recon_set_log_callback",
@@ -40,6 +41,8 @@ const WITHOUT_NUMBERS: [&str; 30] = [
     "recon_scan_create",
     "recon_scan_destroy",
     "recon_scan_add",
+    "recon_scan_whiten",
+    "recon_scan_complete",
     "recon_scan_end",
     "recon_scan_next",
     "recon_scan_image_calibration",

@@ -149,6 +149,19 @@ pub fn try_reserve<E>(count: usize, what: &str) -> Result<Vec<E>> {
     Ok(v)
 }
 
+/// Reserves capacity for `additional` more elements of a vector that grows again and again; the error states the number
+/// of bytes. The vector is unchanged after an error.
+pub(crate) fn try_grow<E>(v: &mut Vec<E>, additional: usize, what: &str) -> Result<()> {
+    // Cached memory is released before an allocation fails.
+    let is_refused =
+        v.try_reserve(additional).is_err() && (mapped::release() == 0 || v.try_reserve(additional).is_err());
+    if is_refused || !headroom::has_room() {
+        let bytes = (v.len() as u128 + additional as u128) * std::mem::size_of::<E>() as u128;
+        bail!(OutOfHostMemory, "could not allocate {bytes} bytes for {what}: free memory, or use a smaller problem");
+    }
+    Ok(())
+}
+
 /// Collects `count` elements; the error states the number of bytes.
 pub(crate) fn try_collect<E>(count: usize, what: &str, elements: impl Iterator<Item = E>) -> Result<Vec<E>> {
     let mut v = try_reserve(count, what)?;

@@ -10,6 +10,7 @@ pub(crate) mod dense;
 pub mod error;
 pub(crate) mod fft_size;
 pub(crate) mod float_mode;
+pub(crate) mod free_memory;
 pub mod geometry;
 pub(crate) mod headroom;
 pub(crate) mod interrupt;

@@ -8,6 +8,7 @@ use super::status::{call, call_without_allocation, recon_status};
 use super::structs::*;
 use super::versioned::{put_text, StructOutput, VersionedStruct};
 use crate::base::error::bail;
+use crate::base::free_memory::check_free_memory;
 use crate::release_memory;
 use std::ffi::c_void;
 
@@ -27,6 +28,18 @@ pub unsafe extern "C" fn recon_plan_destroy(plan: *mut recon_plan) {
 #[no_mangle]
 pub extern "C" fn recon_release_memory() {
     call_without_allocation(release_memory);
+}
+
+/// Checks that as many bytes of memory are free on this machine and in all control groups of this process. Linux ends a
+/// process without a message when it uses more. If they are not free, memory that the library keeps is first returned to
+/// the system as by recon_release_memory.
+///
+/// recon_plan_memory returns the bytes of a plan and its operations in advance.
+///
+/// Errors: RECON_OUT_OF_HOST_MEMORY; the message has the limit, and the free memory in MiB.
+#[no_mangle]
+pub extern "C" fn recon_check_free_memory(bytes: u64) -> recon_status {
+    call(|| check_free_memory(bytes))
 }
 
 /// Describes a plan: chosen method and window, lengths of its arrays, and bytes that it holds.

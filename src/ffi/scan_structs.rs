@@ -19,7 +19,8 @@ pub struct recon_scan_options {
     /// samples are conjugated.
     pub conjugate: u32,
     /// Not 0 (default 1): noise acquisitions whiten the coils of image and calibration. Images are then in units of the
-    /// noise's standard deviation.
+    /// noise's standard deviation. Noise that is added after the first data of its number of coils were handed out has
+    /// no effect.
     pub whiten: u32,
     /// A recon_header_trajectory: the trajectory of acquisitions that have none, unless the encoding is Cartesian.
     /// Default: RECON_HEADER_TRAJECTORY_AUTO, that of the header. The next fields settle what the header leaves open.
@@ -55,6 +56,11 @@ pub struct recon_scan_options {
     /// Time from the beginning of an echo-planar gradient to its first sample in microseconds. NAN (default): the
     /// samples are in the middle of the gradient.
     pub acquisition_delay_us: f64,
+    /// Number of newest images of the same encoding, slice, contrast, phase and set whose data are joined to one image:
+    /// a sliding window. 0 (default) and 1: no window.
+    pub window: u32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// Properties of the data of one image. Initialise them with recon_scan_properties_init. The arrays belong to the
@@ -130,6 +136,11 @@ pub struct recon_scan_properties {
     pub acquisition_time_stamp: u32,
     /// Times of the first acquisition since the physiological triggers, in the scanner's units.
     pub physiology_time_stamp: [u32; 3],
+    /// Header of the first acquisition, in the order of recon_scan_add: 340 bytes, as there. With a sliding window it
+    /// is that of the newest image.
+    pub first_acquisition: *const c_void,
+    /// Header of the last acquisition.
+    pub last_acquisition: *const c_void,
 }
 
 /// Numbers of acquisitions by their use. Initialise them with recon_scan_counts_init.
@@ -152,19 +163,19 @@ pub struct recon_scan_counts {
     pub unused: u64,
 }
 
-versioned!(recon_scan_options, 96, {
+versioned!(recon_scan_options, 104, older [96], {
     complete: CompletionCounter::None.number(), conjugate: 0, whiten: 1, header_trajectory: HeaderKindNumber::Auto.number(),
     convention: ConventionNumber::None.number(), spoke_number: SpokeNumberChoice::Auto.number(),
     spiral_extent: SpiralExtentChoice::Auto.number(), golden_angle: 0, spoke_count: 0, frames_per_rotation: 0,
     readout_samples: 0, angle_range_degrees: f64::NAN, first_angle_degrees: f64::NAN, center_sample: f64::NAN,
-    gradient_delay_us: f64::NAN, sample_time_us: f64::NAN, acquisition_delay_us: f64::NAN,
+    gradient_delay_us: f64::NAN, sample_time_us: f64::NAN, acquisition_delay_us: f64::NAN, window: 0, reserved: 0,
 });
-versioned!(recon_scan_properties, 376, {
+versioned!(recon_scan_properties, 392, older [376], {
     ndim: 0, encoded_matrix: [0; 3], recon_matrix: [0; 3], encoded_fov_mm: [0.0; 3], recon_fov_mm: [0.0; 3],
     samples: 0, shots: 0, coils: 0, coordinates: [null(); 3], weights: null(), times: null(), kspace: null(),
     samples_per_shot: null(), skipped_per_shot: null(), dwell: 0.0, position: [0.0; 3], read_dir: [0.0; 3],
     phase_dir: [0.0; 3], slice_dir: [0.0; 3], table_position: [0.0; 3], encoding: 0, slice: 0, repetition: 0,
     contrast: 0, phase: 0, set: 0, average: 0, trajectory: TrajectoryKind::Other.number(), is_whitened: 0,
-    measurement_uid: 0, acquisition_time_stamp: 0, physiology_time_stamp: [0; 3],
+    measurement_uid: 0, acquisition_time_stamp: 0, physiology_time_stamp: [0; 3], first_acquisition: null(), last_acquisition: null(),
 });
 versioned!(recon_scan_counts, 48, { reserved: 0, image: 0, calibration: 0, image_and_calibration: 0, noise: 0, unused: 0 });

@@ -11,12 +11,13 @@ use super::versioned::{read_or_initial, StructOutput};
 use crate::acquisition::{AcquisitionPurpose, AcquisitionUse};
 use crate::base::error::{bail, try_box, try_collect, Error, ErrorKind, Result};
 use crate::scan::{
-    calibration_of, to_matrix_of, whiten, AcquisitionHeader, AssemblyOptions, Header, HeaderTrajectoryKind, Noise,
-    Scan, ScanAssembler, SpiralExtent, SpokeNumber, TrajectoryConvention, TrajectoryOptions,
+    to_matrix_of, warn_of_other_slices, AcquisitionHeader, AssembledImage, AssemblyOptions, Header,
+    HeaderTrajectoryKind, MeasuredScan, Scan, ScanAssembler, SpiralExtent, SpokeNumber, TrajectoryConvention,
+    TrajectoryOptions,
 };
 use crate::Complex;
 use std::ffi::{c_char, c_void};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The acquisitions of a measurement. Created by recon_scan_create. Several threads may use a scan, one after the
 /// other.
@@ -26,7 +27,6 @@ pub struct recon_scan {
 
 struct ScanState {
     assembler: ScanAssembler,
-    is_whitened: bool,
     /// The number of acquisitions so far.
     acquisitions: usize,
 }
@@ -37,8 +37,12 @@ pub struct recon_scan_image {
     scan: Scan,
     samples_per_shot: Vec<u64>,
     skipped_per_shot: Vec<u64>,
+    /// The headers of the first and the last acquisition.
+    acquisitions: [[u8; AcquisitionHeader::BYTES]; 2],
     /// The calibration data of this image.
-    calibration: Option<Scan>,
+    calibration: Option<Arc<MeasuredScan>>,
+    /// Whether the measurement has calibration data, but not of this image's slice.
+    has_other_calibration: bool,
 }
 
 /// Begins a scan: the acquisitions of one measurement in ISMRMRD's format.
@@ -75,11 +79,13 @@ pub unsafe extern "C" fn recon_scan_create(
         let options = AssemblyOptions {
             completion: choice("complete", raw.complete)?,
             conjugate: raw.conjugate != 0,
+            whiten: raw.whiten != 0,
+            window: raw.window as usize,
             trajectory: trajectory_options(&raw)?,
         };
         let Ok(text) = std::str::from_utf8(text) else { bail!(BadFile, "the XML header is not UTF-8") };
         let assembler = ScanAssembler::new(Header::from_xml(text)?, options);
-        let state = ScanState { assembler, is_whitened: raw.whiten != 0, acquisitions: 0 };
+        let state = ScanState { assembler, acquisitions: 0 };
         *out = Box::into_raw(try_box(recon_scan { state: Mutex::new(state) }, "the scan")?);
         Ok(())
     })
@@ -146,8 +152,9 @@ pub unsafe extern "C" fn recon_scan_destroy(scan: *mut recon_scan) {
 /// - trajectory: float [trajectory_dimensions, number_of_samples]; NULL if the header's trajectory_dimensions is 0.
 /// - data: complex float [number_of_samples, active_channels].
 ///
-/// Acquisitions that are not used, such as navigators, are counted. After an error the acquisition is left out, and the
-/// next ones can be added.
+/// Acquisitions that are not used, such as navigators, are counted. After an error the next ones can be added. An image is
+/// not made without an acquisition that was refused: recon_scan_next returns the error in place of the image, except if
+/// the image is already complete. Calibration data are not made without such an acquisition either, with a warning.
 ///
 /// Errors: the message begins with the number of the acquisition, from 0.
 /// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
@@ -165,33 +172,119 @@ pub unsafe extern "C" fn recon_scan_add(
     call(|| unsafe {
         let mut arrays = CallArrays::default();
         let mut state = state_of(scan)?;
-        let bytes = arrays.input("header", header.cast::<u8>(), AcquisitionHeader::BYTES)?;
-        let bytes: &[u8; AcquisitionHeader::BYTES] = bytes.try_into().expect("the array has this length");
-        let header = AcquisitionHeader::from_bytes(bytes);
+        let header = read_header(&mut arrays, header)?;
         let (samples, coils) = (header.number_of_samples as usize, header.active_channels as usize);
         let number = state.acquisitions;
         state.acquisitions += 1;
         let is_used = AcquisitionUse::of_flags(header.flags).is_used();
-        if is_used {
-            // Compressed samples are shorter than the header announces.
-            header.check_encoding().map_err(|e| e.within(format_args!("acquisition {number}")))?;
-        }
         let len = |count: usize| if is_used { count } else { 0 };
-        let trajectory_len = len(samples * header.trajectory_dimensions as usize);
-        let trajectory = match trajectory_len {
-            0 => &[][..],
-            len => arrays.input("trajectory", trajectory, len)?,
+        let mut read = || {
+            if is_used {
+                // Compressed samples are shorter than the header announces.
+                header.check_encoding()?;
+            }
+            let trajectory = match len(samples * header.trajectory_dimensions as usize) {
+                0 => &[][..],
+                len => arrays.input("trajectory", trajectory, len)?,
+            };
+            let data = match len(samples * coils) {
+                0 => &[][..],
+                len => arrays.input("data", data.cast::<Complex<f32>>(), len)?,
+            };
+            Ok((trajectory, data))
         };
-        let data = match len(samples * coils) {
-            0 => &[][..],
-            len => arrays.input("data", data.cast::<Complex<f32>>(), len)?,
+        let added = match read() {
+            Ok((trajectory, data)) => state.assembler.add(number, &header, trajectory, data).map(drop),
+            Err(error) => {
+                state.assembler.refuse(number, &header, &error);
+                Err(error)
+            }
         };
-        let added = state.assembler.add(number, &header, trajectory, data);
-        added.map(drop).map_err(|e| e.within(format_args!("acquisition {number}")))
+        added.map_err(|e| e.within(format_args!("acquisition {number}")))
+    })
+}
+
+/// Whitens the data of one acquisition in place, for hosts in which a later step sorts acquisitions. The noise is that of
+/// earlier calls of recon_scan_add. The acquisition is not added.
+///
+/// - header: as for recon_scan_add.
+/// - data: complex float [number_of_samples, active_channels], written.
+///
+/// The data stay unchanged if
+///
+/// - the option whiten is 0, or no noise was added so far. Noise of this number of coils that is added later has no
+///   effect, so that the units stay the same: recon_scan_end warns of it
+/// - the acquisition is noise, or has no samples
+/// - the acquisition is not used (recon_acquisition_use), and no noise of its number of coils was added
+/// - numbers are not finite: the step that makes images refuses them
+///
+/// Otherwise they are whitened for their sample time, with a matrix that is computed once for each number of coils and
+/// sample time. recon_last_warning then returns a RECON_WARNING_NOISE for the first matrix.
+///
+/// Errors: the data are unchanged.
+/// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+/// - RECON_BAD_FILE for a negative sample time, RECON_UNSUPPORTED for compressed samples.
+/// - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE, RECON_NOT_FINITE if the noise cannot whiten the
+///   data.
+#[no_mangle]
+pub unsafe extern "C" fn recon_scan_whiten(
+    scan: *mut recon_scan,
+    header: *const c_void,
+    data: *mut c_void,
+) -> recon_status {
+    // SAFETY: the scan is the caller's, and the array has the length that the header announces.
+    call(|| unsafe {
+        let mut arrays = CallArrays::default();
+        let mut state = state_of(scan)?;
+        let header = read_header(&mut arrays, header)?;
+        // Compressed samples are shorter than the header announces.
+        if header.check_encoding().is_err() && !AcquisitionUse::of_flags(header.flags).is_used() {
+            return Ok(());
+        }
+        let whitened = header.check_encoding().and_then(|()| {
+            match header.number_of_samples as usize * header.active_channels as usize {
+                0 => Ok(()),
+                len => state.assembler.whiten(&header, arrays.output("data", data.cast(), len)?),
+            }
+        });
+        whitened.map_err(|e| e.within(format_args!("acquisition with scan_counter {}", header.scan_counter)))
+    })
+}
+
+/// Reads the header of an acquisition.
+///
+/// # Safety
+/// `header` is null or points to the bytes of a header.
+unsafe fn read_header(arrays: &mut CallArrays, header: *const c_void) -> Result<AcquisitionHeader> {
+    // SAFETY: the caller's promise.
+    let bytes = unsafe { arrays.input("header", header.cast::<u8>(), AcquisitionHeader::BYTES) }?;
+    Ok(AcquisitionHeader::from_bytes(bytes.try_into().expect("the array has this length")))
+}
+
+/// Completes the images of the acquisitions so far, also if the counter of the option complete did not change. Later
+/// acquisitions with the same counters begin a new image of the same index. For real-time scans, in which every n
+/// acquisitions are one image.
+///
+/// Missing shots are counted over all images of an index: recon_last_warning returns RECON_WARNING_ACQUISITIONS for those
+/// of the previous repetition.
+///
+/// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+#[no_mangle]
+pub unsafe extern "C" fn recon_scan_complete(scan: *mut recon_scan) -> recon_status {
+    // SAFETY: the scan is the caller's.
+    call(|| unsafe {
+        state_of(scan)?.assembler.complete();
+        Ok(())
     })
 }
 
 /// Ends the measurement: all images are complete.
+///
+/// recon_last_warning returns
+///
+/// - RECON_WARNING_NOISE if noise acquisitions had no effect, because they came after the first data of their coils
+/// - RECON_WARNING_ACQUISITIONS if the XML header names a noise scan, the option whiten is set, and no noise came; and if
+///   shots of images are missing that recon_scan_complete completed
 ///
 /// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
@@ -208,9 +301,10 @@ pub unsafe extern "C" fn recon_scan_end(scan: *mut recon_scan) -> recon_status {
 /// - image: written: NULL if no image is complete. The caller owns it and must pass it to recon_scan_image_destroy.
 ///
 /// recon_last_warning returns RECON_WARNING_ACQUISITIONS if the acquisitions can be interpreted in several ways, or if
-/// some are missing.
+/// some are missing. It returns RECON_WARNING_NOISE when noise whitens the first image.
 ///
 /// Errors: the image is left out, and the next call gives the next one.
+/// - The error of recon_scan_add, if it refused an acquisition of the image.
 /// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 /// - RECON_BAD_FILE if counts or counters contradict each other, RECON_COORDINATE_OUT_OF_RANGE, RECON_NOT_FINITE.
 /// - RECON_UNSUPPORTED if the acquisitions have no trajectory, and the header does not give it.
@@ -224,26 +318,11 @@ pub unsafe extern "C" fn recon_scan_next(scan: *mut recon_scan, image: *mut *mut
         let mut state = state_of(scan)?;
         let next = match state.assembler.next_image() {
             None => std::ptr::null_mut(),
-            Some(scan) => {
-                let mut scan = scan?;
-                let calibration = calibration_of(state.assembler.calibration(), &scan).cloned();
-                let noise = if state.is_whitened { state.assembler.noise() } else { Vec::new() };
-                let bandwidth = state.assembler.header().noise_bandwidth;
-                whiten_all(&mut scan, &noise, bandwidth)?;
-                Box::into_raw(try_box(recon_scan_image::new(scan, calibration)?, "the image")?)
-            }
+            Some(image) => Box::into_raw(try_box(recon_scan_image::new(image?)?, "the image")?),
         };
         *out = next;
         Ok(())
     })
-}
-
-/// Whitens an image's data, if there is noise.
-fn whiten_all(scan: &mut Scan, noise: &[Noise], bandwidth: Option<f64>) -> Result<()> {
-    match noise.is_empty() {
-        true => Ok(()),
-        false => whiten(std::slice::from_mut(scan), noise, bandwidth),
-    }
 }
 
 /// Returns the calibration data of an image, from which recon_coil_maps estimates coil maps: those of its slice that
@@ -252,6 +331,9 @@ fn whiten_all(scan: &mut Scan, noise: &[Noise], bandwidth: Option<f64>) -> Resul
 ///
 /// - calibration: written: NULL if the slice has no calibration data. The caller owns it and must pass it to
 ///   recon_scan_image_destroy.
+///
+/// If the measurement has calibration data, but not of this slice, recon_last_warning returns
+/// RECON_WARNING_ACQUISITIONS.
 ///
 /// Errors:
 /// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
@@ -271,10 +353,15 @@ pub unsafe extern "C" fn recon_scan_image_calibration(
         *out = match &image.calibration {
             None => std::ptr::null_mut(),
             Some(calibration) => {
-                let scan = to_matrix_of(calibration, &image.scan)?;
-                Box::into_raw(try_box(recon_scan_image::new(scan, None)?, "the calibration")?)
+                let scan = to_matrix_of(&calibration.scan, &image.scan)?;
+                let image = MeasuredScan { scan, ..**calibration };
+                let image = AssembledImage { image, calibration: None, has_other_calibration: false };
+                Box::into_raw(try_box(recon_scan_image::new(image)?, "the calibration")?)
             }
         };
+        if image.has_other_calibration {
+            warn_of_other_slices(format_args!("slice {}", image.scan.index.slice));
+        }
         Ok(())
     })
 }
@@ -380,13 +467,17 @@ fn weights_of(scan: &Scan) -> *const f32 {
 }
 
 impl recon_scan_image {
-    fn new(scan: Scan, calibration: Option<Scan>) -> Result<recon_scan_image> {
+    fn new(assembled: AssembledImage) -> Result<recon_scan_image> {
+        let AssembledImage { image: MeasuredScan { scan, first, last }, calibration, has_other_calibration } =
+            assembled;
         let numbers = |list: &[usize]| try_collect(list.len(), "the shots", list.iter().map(|&n| n as u64));
         Ok(recon_scan_image {
             samples_per_shot: numbers(&scan.samples_per_shot)?,
             skipped_per_shot: numbers(&scan.skipped_per_shot)?,
+            acquisitions: [first.to_bytes(), last.to_bytes()],
             scan,
             calibration,
+            has_other_calibration,
         })
     }
 
@@ -428,6 +519,8 @@ impl recon_scan_image {
             measurement_uid: placement.measurement_uid,
             acquisition_time_stamp: placement.acquisition_time_stamp,
             physiology_time_stamp: placement.physiology_time_stamp,
+            first_acquisition: self.acquisitions[0].as_ptr().cast(),
+            last_acquisition: self.acquisitions[1].as_ptr().cast(),
         }
     }
 }

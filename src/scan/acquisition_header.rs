@@ -150,6 +150,20 @@ impl Fields<'_> {
     }
 }
 
+/// Writes numbers one after the other.
+struct FieldWriter {
+    bytes: [u8; AcquisitionHeader::BYTES],
+    len: usize,
+}
+
+impl FieldWriter {
+    fn put<const N: usize, const COUNT: usize>(&mut self, fields: [[u8; N]; COUNT]) {
+        let fields = fields.as_flattened();
+        self.bytes[self.len..self.len + fields.len()].copy_from_slice(fields);
+        self.len += fields.len();
+    }
+}
+
 impl AcquisitionHeader {
     /// Length of the header in files and messages of ISMRMRD: its fields without padding, in little-endian order.
     pub const BYTES: usize = 340;
@@ -184,6 +198,32 @@ impl AcquisitionHeader {
             user_int: std::array::from_fn(|_| fields.i32()),
             user_float: std::array::from_fn(|_| fields.f32()),
         }
+    }
+
+    /// Returns the bytes of the header, as in files and messages.
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut out = FieldWriter { bytes: [0; Self::BYTES], len: 0 };
+        out.put([self.version.to_le_bytes()]);
+        out.put([self.flags.to_le_bytes()]);
+        out.put([self.measurement_uid, self.scan_counter, self.acquisition_time_stamp].map(u32::to_le_bytes));
+        out.put(self.physiology_time_stamp.map(u32::to_le_bytes));
+        out.put([self.number_of_samples, self.available_channels, self.active_channels].map(u16::to_le_bytes));
+        out.put(self.channel_mask.map(u64::to_le_bytes));
+        let [pre, post, center] = [self.discard_pre, self.discard_post, self.center_sample];
+        out.put([pre, post, center, self.encoding_space_ref, self.trajectory_dimensions].map(u16::to_le_bytes));
+        out.put([self.sample_time_us.to_le_bytes()]);
+        for vector in [self.position, self.read_dir, self.phase_dir, self.slice_dir, self.patient_table_position] {
+            out.put(vector.map(f32::to_le_bytes));
+        }
+        let i = &self.idx;
+        let [step_1, step_2] = self.steps();
+        let counters = [step_1, step_2, i.average, i.slice, i.contrast, i.phase, i.repetition, i.set, i.segment];
+        out.put(counters.map(u16::to_le_bytes));
+        out.put(i.user.map(u16::to_le_bytes));
+        out.put(self.user_int.map(i32::to_le_bytes));
+        out.put(self.user_float.map(f32::to_le_bytes));
+        debug_assert_eq!(out.len, Self::BYTES);
+        out.bytes
     }
 
     /// Returns the index of the image that the acquisition belongs to. All averages belong to one image.
@@ -275,5 +315,6 @@ mod tests {
         assert_eq!((header.read_dir[0], header.patient_table_position[2]), (f32_at(194), f32_at(238)));
         assert_eq!((header.idx.kspace_encode_step_1, header.idx.set), (u16_at(242), u16_at(256)));
         assert_eq!((header.idx.user[7], header.user_float[7]), (u16_at(274), f32_at(336)));
+        assert_eq!(header.to_bytes(), bytes);
     }
 }

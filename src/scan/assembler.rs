@@ -2,17 +2,22 @@
 
 use super::acquisition_header::AcquisitionHeader;
 use super::builder;
+use super::calibration::position_of;
 use super::header::{CalibrationMode, Header, HeaderEncoding, TrajectoryKind};
 use super::header_trajectory::TrajectoryOptions;
-use super::position::ScanIndex;
-use super::scan_data::{Dataset, Noise, Scan};
-use super::shots::{no_memory, Shot, ShotData};
+use super::missing_shots::{fewer_shots, missing_shots, ExpectedShots, ShotCollector};
+use super::noise::NoiseWhitener;
+use super::position::{ScanIndex, SliceKey};
+use super::scan_data::{Dataset, MeasuredScan, Noise};
+use super::shots::{Shot, ShotData};
 use super::warnings::warn;
+use super::window::SlidingWindow;
 use crate::acquisition::{AcquisitionPurpose, AcquisitionUse};
-use crate::base::error::{bail, try_collect, Result};
+use crate::base::error::{bail, try_collect, Error, Result};
 use num_complex::Complex;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// The counter whose change means that the images before it are complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +58,10 @@ pub struct AssemblyOptions {
     /// Whether k-space has the other sign than the model, exp(+i 2 pi k.r), as some converters write it. If so, the
     /// samples are conjugated.
     pub conjugate: bool,
+    /// Whether noise whitens the images that are taken after it. Otherwise images are not whitened.
+    pub whiten: bool,
+    /// The number of newest images of a slice whose data are joined: a sliding window. 0 and 1 mean no window.
+    pub window: usize,
     /// Choices for trajectories that are computed from the header.
     pub trajectory: TrajectoryOptions,
 }
@@ -64,6 +73,17 @@ struct ImageShots {
     calibration: ShotData,
 }
 
+/// The data of an image, and its calibration data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AssembledImage {
+    /// The data of the image.
+    pub image: MeasuredScan,
+    /// The calibration data of the image's slice; `None` if it does not have them.
+    pub calibration: Option<Arc<MeasuredScan>>,
+    /// Whether the measurement has calibration data so far, but not of the image's slice.
+    pub has_other_calibration: bool,
+}
+
 /// Receives the acquisitions of a measurement, and hands out its images.
 pub struct ScanAssembler {
     header: Header,
@@ -71,11 +91,15 @@ pub struct ScanAssembler {
     open: BTreeMap<ScanIndex, ImageShots>,
     /// Images that are complete, without those handed out.
     complete: VecDeque<ShotData>,
-    /// The indices of all images that are complete.
+    /// The indices of all images to which no acquisition can be added.
     closed: BTreeSet<ScanIndex>,
-    calibration: Vec<Scan>,
-    /// The samples of noise of each coil, by number of coils and bits of the sample time.
-    noise: BTreeMap<(usize, u32), Vec<Vec<Complex<f32>>>>,
+    calibration: Vec<Arc<MeasuredScan>>,
+    noise: NoiseWhitener,
+    window: SlidingWindow,
+    /// The shots of images that are completed in several parts.
+    collectors: BTreeMap<SliceKey, ShotCollector>,
+    /// The largest number of shots of an image of each encoding.
+    max_shots: BTreeMap<u16, usize>,
     uses: BTreeMap<AcquisitionUse, usize>,
     /// The number of samples of images that are announced.
     expected: BTreeMap<ScanIndex, usize>,
@@ -90,6 +114,7 @@ pub struct ScanAssembler {
 impl ScanAssembler {
     /// Begins a measurement with this header.
     pub fn new(header: Header, options: AssemblyOptions) -> ScanAssembler {
+        let noise = NoiseWhitener::new(header.noise_bandwidth);
         ScanAssembler {
             header,
             options,
@@ -97,7 +122,10 @@ impl ScanAssembler {
             complete: VecDeque::new(),
             closed: BTreeSet::new(),
             calibration: Vec::new(),
-            noise: BTreeMap::new(),
+            noise,
+            window: SlidingWindow::new(options.window),
+            collectors: BTreeMap::new(),
+            max_shots: BTreeMap::new(),
             uses: BTreeMap::new(),
             expected: BTreeMap::new(),
             counter: None,
@@ -123,6 +151,9 @@ impl ScanAssembler {
     /// messages. Returns its use.
     ///
     /// # Errors
+    /// The image and the calibration data of an acquisition that is refused are not made without it, except if the image
+    /// is already complete: [`next_image`](Self::next_image) returns the error.
+    ///
     /// - `BadFile` for lengths that the header does not announce, a sample time that is not one, and an acquisition of
     ///   an image that is already complete.
     /// - `NotFinite` with coil and sample.
@@ -137,18 +168,61 @@ impl ScanAssembler {
     ) -> Result<AcquisitionUse> {
         let usage = AcquisitionUse::of_flags(header.flags);
         if usage.is_used() {
-            header.check_encoding()?;
+            if let Err(error) = header.check_encoding() {
+                self.refuse(number, header, &error);
+                return Err(error);
+            }
         }
         *self.uses.entry(usage).or_default() += 1;
         match usage {
             AcquisitionUse::Unused(_) => {}
-            AcquisitionUse::Noise => self.add_noise(header, data)?,
+            AcquisitionUse::Noise => self.noise.add(header, &with_sign_of_model(data, self.options.conjugate)?)?,
             _ => {
                 let order = self.next_order(header);
                 self.add_signal(Shot { number, header: *header, usage, order }, trajectory, data)?;
             }
         }
         Ok(usage)
+    }
+
+    /// Records an acquisition that the caller cannot add because of this error: its image and calibration data are not
+    /// made without it.
+    pub fn refuse(&mut self, number: usize, header: &AcquisitionHeader, error: &Error) {
+        let usage = AcquisitionUse::of_flags(header.flags);
+        if usage.has(AcquisitionPurpose::Image) || usage.has(AcquisitionPurpose::Calibration) {
+            let order = self.next_order(header);
+            self.refuse_shot(Shot { number, header: *header, usage, order }, error);
+        }
+    }
+
+    fn refuse_shot(&mut self, shot: Shot, error: &Error) {
+        // Without an acquisition that comes too late, the image is as it was.
+        let Ok(parts) = self.open_image(&shot) else { return };
+        parts.into_iter().for_each(|part| part.refuse(shot, error));
+    }
+
+    /// Whitens the data of an acquisition in place, [samples, coils], for hosts in which a later step sorts
+    /// acquisitions. The noise is that of earlier calls of [`add`](Self::add).
+    ///
+    /// The data stay unchanged if the option `whiten` is not set or no noise came so far, for noise, for an acquisition
+    /// that is not used and has other coils than the noise, and if they are not finite.
+    ///
+    /// # Errors
+    /// The data are unchanged. Those of [`whiten`](super::whiten); `BadFile` for a wrong length or sample time;
+    /// `Unsupported` for compressed samples.
+    pub fn whiten(&mut self, header: &AcquisitionHeader, data: &mut [Complex<f32>]) -> Result<()> {
+        if !self.options.whiten {
+            return Ok(());
+        }
+        if AcquisitionUse::of_flags(header.flags).is_used() {
+            header.check_encoding()?;
+        }
+        check_len(header, data)?;
+        let conjugate = self.options.conjugate;
+        let of_model = with_sign_of_model(data, conjugate)?;
+        let Some(whitened) = self.noise.whiten_acquisition(header, &of_model)? else { return Ok(()) };
+        data.iter_mut().zip(whitened).for_each(|(to, z)| *to = if conjugate { z.conj() } else { z });
+        Ok(())
     }
 
     /// Returns the number of earlier acquisitions of the same encoding, slice, contrast and set.
@@ -160,7 +234,7 @@ impl ScanAssembler {
     }
 
     /// Returns the scan of these acquisitions. Each description of a trajectory is one warning.
-    fn build(&mut self, shots: ShotData, is_image: bool) -> Result<Scan> {
+    fn build(&mut self, shots: ShotData, is_image: bool) -> Result<MeasuredScan> {
         let descriptions = &mut self.descriptions;
         builder::build(&self.header, shots, is_image, &self.options.trajectory, |text| {
             if !descriptions.contains(&text) {
@@ -170,31 +244,30 @@ impl ScanAssembler {
         })
     }
 
-    /// Adds the samples of noise, also samples marked as discarded.
-    fn add_noise(&mut self, header: &AcquisitionHeader, data: &[Complex<f32>]) -> Result<()> {
-        let (count, coils) = (header.number_of_samples as usize, header.active_channels as usize);
-        if data.len() != count * coils {
-            let (n, need) = (2 * data.len(), 2 * count * coils);
-            bail!(BadFile, "the noise has {n} numbers, but {count} complex samples of {coils} coils need {need}");
+    fn add_signal(&mut self, shot: Shot, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+        let conjugate = self.options.conjugate;
+        let checked = check_data(&shot.header, trajectory, data).and_then(|()| with_sign_of_model(data, conjugate));
+        match checked {
+            Ok(data) => {
+                let parts = self.open_image(&shot)?;
+                // A part that has no memory for its samples refuses the acquisition itself.
+                let added = parts.into_iter().map(|part| part.add(shot, trajectory, &data));
+                added.fold(Ok(()), Result::and)
+            }
+            Err(error) => {
+                self.refuse_shot(shot, &error);
+                Err(error)
+            }
         }
-        let dwell = header.dwell()? as f32;
-        // A group of noise without samples would need memory for its coils only.
-        if data.is_empty() {
-            return Ok(());
-        }
-        let data = &*with_sign_of_model(data, self.options.conjugate)?;
-        let group = self.noise.entry((coils, dwell.to_bits())).or_insert_with(|| vec![Vec::new(); coils]);
-        for (coil, samples) in group.iter_mut().zip(data.chunks_exact(count)) {
-            coil.try_reserve(count).map_err(no_memory)?;
-            coil.extend_from_slice(samples);
-        }
-        Ok(())
     }
 
-    fn add_signal(&mut self, shot: Shot, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
-        let header = &shot.header;
-        check_data(header, trajectory, data)?;
-        let index = header.index();
+    /// Returns the acquisitions to which a new one belongs: of the image, of its calibration, or both. Completes images
+    /// whose counter differs.
+    ///
+    /// # Errors
+    /// `BadFile` if the image is already complete.
+    fn open_image(&mut self, shot: &Shot) -> Result<Vec<&mut ShotData>> {
+        let index = shot.header.index();
         if self.closed.contains(&index) {
             bail!(
                 BadFile,
@@ -212,68 +285,141 @@ impl ScanAssembler {
                 self.complete_where(|other| completion.value(other) != counter);
             }
         }
-        let data = &*with_sign_of_model(data, self.options.conjugate)?;
-        let is_shared = is_embedded(&self.header, header);
+        let is_shared = is_embedded(&self.header, &shot.header);
         let expected = self.expected.get(&index).copied().unwrap_or(0);
         let shots = self.open.entry(index).or_default();
+        let mut parts = Vec::new();
         if is_image || is_shared {
             shots.image.expected_samples = expected;
-            shots.image.add(shot, trajectory, data)?;
+            parts.push(&mut shots.image);
         }
         if shot.usage.has(AcquisitionPurpose::Calibration) || is_shared {
-            shots.calibration.add(shot, trajectory, data)?;
+            parts.push(&mut shots.calibration);
         }
-        Ok(())
+        Ok(parts)
     }
 
-    /// Ends the measurement: all images are complete.
+    /// Completes the images and calibration data of the acquisitions so far, also if the completion counter did not
+    /// change. Later acquisitions with the same counters begin a new image of the same index.
+    pub fn complete(&mut self) {
+        let indices: Vec<ScanIndex> = self.open.keys().copied().collect();
+        self.complete_images(indices, true);
+    }
+
+    /// Ends the measurement: all images are complete. Warns of missing shots of images that [`complete`](Self::complete)
+    /// completed, and, if the option `whiten` is set, of noise that had no effect or did not come.
     pub fn end(&mut self) {
         self.complete_where(|_| true);
+        for (key, mut collector) in std::mem::take(&mut self.collectors) {
+            warn_of_missing_shots(key, collector.end());
+        }
+        if self.options.whiten {
+            self.noise.report(&self.header);
+        }
     }
 
     fn complete_where(&mut self, is_complete: impl Fn(&ScanIndex) -> bool) {
         let indices: Vec<ScanIndex> = self.open.keys().filter(|index| is_complete(index)).copied().collect();
+        self.complete_images(indices, false);
+    }
+
+    /// Completes images. `is_part`: later acquisitions may have the same index.
+    fn complete_images(&mut self, indices: Vec<ScanIndex>, is_part: bool) {
+        if self.complete.is_empty() {
+            self.discard_old_calibration();
+        }
         for index in indices {
             let Some(mut shots) = self.open.remove(&index) else { continue };
             share_embedded_lines(&self.header, &mut shots, &mut self.uses);
-            if !shots.calibration.shots.is_empty() {
+            if !shots.calibration.is_empty() {
                 match self.build(shots.calibration, false) {
-                    Ok(scan) => self.calibration.push(scan),
+                    Ok(scan) => self.calibration.push(Arc::new(scan)),
                     // A reconstruction without coil maps does not need calibration.
                     Err(e) => warn(format!("calibration acquisitions are not used: {e}")),
                 }
             }
-            if !shots.image.shots.is_empty() {
-                self.closed.insert(index);
+            if !shots.image.is_empty() {
+                shots.image.is_part = self.collect_shots(index, &shots.image, is_part);
+                if !is_part {
+                    self.closed.insert(index);
+                }
                 self.complete.push_back(shots.image);
             }
         }
     }
 
-    /// Returns the next complete image, in ascending order of the indices that were completed together. Returns `None`
-    /// without a complete image.
-    ///
-    /// # Errors
-    /// `BadFile`, `CoordinateOutOfRange`, `NotFinite`, `Unsupported` if the acquisitions do not give an image. This
-    /// image is left out, and the next call returns the next one.
-    pub fn next_image(&mut self) -> Option<Result<Scan>> {
-        let shots = self.complete.pop_front()?;
-        Some(self.build(shots, true))
+    /// Keeps the newest calibration data of each series of images only, so that a long measurement does not fill the
+    /// memory. All images so far have been taken.
+    fn discard_old_calibration(&mut self) {
+        let mut newest = BTreeSet::new();
+        let mut is_newest: Vec<bool> =
+            self.calibration.iter().rev().map(|other| newest.insert(other.scan.index.slice_key())).collect();
+        self.calibration.retain(|_| is_newest.pop() == Some(true));
     }
 
-    /// Returns the calibration data of all complete images, in ascending order of their index.
-    pub fn calibration(&self) -> &[Scan] {
-        &self.calibration
+    /// Counts the shots of an image that is a part, or belongs to earlier parts. Returns whether it does. Warns of
+    /// missing shots of the previous repetition.
+    fn collect_shots(&mut self, index: ScanIndex, image: &ShotData, is_part: bool) -> bool {
+        let key = index.slice_key();
+        let has_parts = self.collectors.get(&key).is_some_and(|collector| collector.has_parts_of(index.repetition));
+        if !is_part && !has_parts {
+            return false;
+        }
+        if let Some(expected) = expected_shots(&self.header, index.encoding) {
+            let steps = image.shots.iter().map(|shot| shot.header.steps());
+            let previous = self.collectors.entry(key).or_default().add(expected, index.repetition, steps);
+            warn_of_missing_shots(key, previous);
+        }
+        true
+    }
+
+    /// Returns the warnings about missing shots of an image, which are complete unless the image is a part.
+    fn check_shots(&mut self, image: &ShotData) -> Option<String> {
+        let first = image.shots.first()?.header;
+        let expected = expected_shots(&self.header, first.encoding_space_ref)?;
+        let count = image.shots.len();
+        if !expected.is_known {
+            return fewer_shots(count, self.max_shots.entry(first.encoding_space_ref).or_default());
+        }
+        let steps = || image.shots.iter().map(|shot| shot.header.steps()).collect();
+        (!image.is_part).then(|| missing_shots(&expected, &steps(), count))?
+    }
+
+    /// Returns the data of the next complete image, in ascending order of the indices that were completed together.
+    /// Returns `None` without a complete image.
+    ///
+    /// # Errors
+    /// `BadFile`, `CoordinateOutOfRange`, `NotFinite`, `Unsupported` if the acquisitions do not give an image, or one of
+    /// them was refused; the errors of [`whiten`](super::whiten). This image is left out, and the next call returns the
+    /// next one.
+    pub fn next_image(&mut self) -> Option<Result<AssembledImage>> {
+        let shots = self.complete.pop_front()?;
+        Some(self.assemble(shots))
+    }
+
+    fn assemble(&mut self, shots: ShotData) -> Result<AssembledImage> {
+        let missing = self.check_shots(&shots);
+        let mut image = self.build(shots, true)?;
+        if let Some(text) = missing {
+            warn(format!("an image {text}"));
+        }
+        if self.options.whiten {
+            self.noise.whiten_scan(&mut image.scan)?;
+        }
+        image.scan = self.window.add(image.scan)?;
+        let indices = self.calibration.iter().map(|other| &other.scan.index);
+        let calibration =
+            position_of(indices, &image.scan.index).map(|position| Arc::clone(&self.calibration[position]));
+        let has_other_calibration = calibration.is_none() && !self.calibration.is_empty();
+        Ok(AssembledImage { image, calibration, has_other_calibration })
     }
 
     /// Returns the noise so far, one entry per number of coils and sample time.
-    pub fn noise(&self) -> Vec<Noise> {
-        let noise = self.noise.iter().map(|((coils, dwell), data)| Noise {
-            coils: *coils,
-            dwell: f32::from_bits(*dwell),
-            data: data.concat(),
-        });
-        noise.filter(|noise| !noise.data.is_empty()).collect()
+    ///
+    /// # Errors
+    /// `OutOfHostMemory`.
+    pub fn noise(&self) -> Result<Vec<Noise>> {
+        self.noise.noise()
     }
 
     /// Returns the number of acquisitions of each use so far. A line that is used for image and calibration is
@@ -290,10 +436,11 @@ impl ScanAssembler {
         self.end();
         let mut scans = Vec::new();
         while let Some(scan) = self.next_image() {
-            scans.push(scan?);
+            scans.push(scan?.image.scan);
         }
-        let (noise, uses) = (self.noise(), self.uses());
-        Ok(Dataset { header: self.header, scans, noise, calibration: self.calibration, uses })
+        let (noise, uses) = (self.noise()?, self.uses());
+        let calibration = self.calibration.into_iter().map(|scan| Arc::unwrap_or_clone(scan).scan).collect();
+        Ok(Dataset { header: self.header, scans, noise, calibration, uses })
     }
 }
 
@@ -305,18 +452,38 @@ fn with_sign_of_model(data: &[Complex<f32>], conjugate: bool) -> Result<Cow<'_, 
     }
 }
 
-/// Checks the arrays of an acquisition.
-fn check_data(header: &AcquisitionHeader, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
-    let (count, coils) = (header.number_of_samples as usize, header.active_channels as usize);
-    let dimensions = header.trajectory_dimensions as usize;
-    if trajectory.len() != count * dimensions {
-        let (n, d, need) = (trajectory.len(), dimensions, count * dimensions);
-        bail!(BadFile, "the trajectory has {n} numbers, but {count} samples of {d} dimensions need {need}");
+/// Returns the expected shots of an encoding; `None` for an unknown encoding, and for Cartesian scans, which may leave
+/// out lines on purpose.
+fn expected_shots(header: &Header, encoding: u16) -> Option<ExpectedShots> {
+    let encoding = header.encodings.get(usize::from(encoding))?;
+    (encoding.trajectory != TrajectoryKind::Cartesian).then(|| ExpectedShots::of(encoding))
+}
+
+/// Warns of missing shots of an image that was completed in several parts.
+fn warn_of_missing_shots([_, slice, ..]: SliceKey, missing: Option<(u16, String)>) {
+    if let Some((repetition, text)) = missing {
+        warn(format!("the image of slice {slice}, repetition {repetition} {text}"));
     }
+}
+
+/// Checks the length of an acquisition's data.
+fn check_len(header: &AcquisitionHeader, data: &[Complex<f32>]) -> Result<()> {
+    let (count, coils) = (header.number_of_samples as usize, header.active_channels as usize);
     if data.len() != count * coils {
         let (n, need) = (2 * data.len(), 2 * count * coils);
         bail!(BadFile, "the data have {n} numbers, but {count} complex samples of {coils} coils need {need}");
     }
+    Ok(())
+}
+
+/// Checks the arrays of an acquisition.
+fn check_data(header: &AcquisitionHeader, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+    let (count, dimensions) = (header.number_of_samples as usize, header.trajectory_dimensions as usize);
+    if trajectory.len() != count * dimensions {
+        let (n, d, need) = (trajectory.len(), dimensions, count * dimensions);
+        bail!(BadFile, "the trajectory has {n} numbers, but {count} samples of {d} dimensions need {need}");
+    }
+    check_len(header, data)?;
     header.dwell()?;
     let kept = header.kept_samples();
     for (coil, samples) in data.chunks_exact(count.max(1)).enumerate() {

@@ -1,10 +1,10 @@
 //! Assembles the scan of one image from its acquisitions, and checks how their numbers are interpreted.
 
 use super::consistency::{check, check_gaps, check_step_limits, largest_gap};
-use super::header::{Header, HeaderEncoding, TrajectoryKind};
+use super::header::{Header, HeaderEncoding};
 use super::header_trajectory::{trajectory_of, HeaderTrajectory, TrajectoryOptions};
 use super::position::Placement;
-use super::scan_data::Scan;
+use super::scan_data::{MeasuredScan, Scan};
 use super::shots::{Shot, ShotData};
 use super::step_axis::StepAxis;
 use super::warnings::warn;
@@ -65,8 +65,10 @@ pub(super) fn build(
     is_image: bool,
     options: &TrajectoryOptions,
     describe: impl FnOnce(String),
-) -> Result<Scan> {
+) -> Result<MeasuredScan> {
     data.take_problem()?;
+    // The samples that a computed trajectory leaves out are discarded in the headers of the shots.
+    let [first, last] = [&data.shots[0], &data.shots[data.shots.len() - 1]].map(|shot| shot.header);
     let encoding = encoding_of(header, &data.shots[0])?;
     let computed = trajectory_of(header, encoding, &data.shots, options)?;
     if let Some(computed) = &computed {
@@ -91,12 +93,14 @@ pub(super) fn build(
     }
     if is_image {
         builder.check_counters(&shots)?;
+        builder.check_readouts(&shots);
+        builder.check_zeros();
         check(builder.encoding, &shots);
     }
     if let CoordinateSource::File { weights } = builder.source {
         builder.check_trajectory(weights)?;
     }
-    Ok(builder.scan)
+    Ok(MeasuredScan { scan: builder.scan, first, last })
 }
 
 /// Returns the encoding of an acquisition.
@@ -368,16 +372,49 @@ impl<'a> ScanBuilder<'a> {
                 members.len()
             ));
         }
-        // Cartesian scans are not checked: they may leave out lines on purpose.
-        let announced: usize = self.encoding.steps.iter().flatten().map(|l| l.count()).product();
-        if self.encoding.trajectory != TrajectoryKind::Cartesian && members.len() < announced {
+        Ok(())
+    }
+
+    /// Warns if a symmetric readout of a Cartesian grid is shorter than the encoded matrix.
+    fn check_readouts(&self, shots: &[Shot]) {
+        let n = self.scan.encoded_matrix[0];
+        let is_short = |shot: &&Shot| {
+            let (h, count) = (&shot.header, shot.header.number_of_samples);
+            h.center_sample == count / 2 && (h.discard_pre, h.discard_post) == (0, 0) && usize::from(count) < n
+        };
+        if self.source != CoordinateSource::Grid {
+            return;
+        }
+        if let Some(shot) = shots.iter().find(is_short) {
+            let count = shot.header.number_of_samples;
             warn(format!(
-                "an image has {} of the {announced} shots that the encoding limits in the XML header announce: the \
-                 measurement was cut short, or its shots have the counters of several images",
-                members.len()
+                "acquisition {}: the readout has {count} samples around the centre of k-space, but the encoded matrix \
+                 has {n} voxels along x: either the image has {:.0} % of the resolution of this matrix, or an earlier \
+                 step removed the oversampling, and the image is wrong: then correct encodedSpace in the XML header, \
+                 matrix and field of view",
+                shot.number,
+                100.0 * f64::from(count) / n as f64
             ));
         }
-        Ok(())
+    }
+
+    /// Warns of acquisitions that are zero in every sample and coil.
+    fn check_zeros(&self) {
+        let (samples, mut start) = (self.scan.samples(), 0);
+        let is_zero = |count: &&usize| {
+            let range = start..start + **count;
+            start = range.end;
+            let mut coils = self.scan.data.chunks_exact(samples);
+            coils.all(|coil| coil[range.clone()].iter().all(|z| *z == Complex::ZERO))
+        };
+        let zeros = self.scan.samples_per_shot.iter().filter(is_zero).count();
+        if zeros > 0 {
+            warn(format!(
+                "{zeros} of the {} acquisitions of an image are zero in every sample and coil, and count as measured, \
+                 although every receiver has noise: do not store acquisitions that were not measured",
+                self.scan.samples_per_shot.len()
+            ));
+        }
     }
 
     /// Checks the interpretation of a stored trajectory.

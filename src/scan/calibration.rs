@@ -1,25 +1,43 @@
 //! Calibration data for parallel imaging, from which the coil maps of a scan are estimated.
 
+use super::position::ScanIndex;
 use super::scan_data::Scan;
+use super::warnings::warn;
 use crate::base::error::{bail, try_vec, Result};
 use num_complex::Complex;
+use std::fmt::Display;
 
 /// Returns the calibration data of a scan: of those of its slice, the one that shares most of its other counters.
 /// `None` if the slice has no calibration data.
 pub fn calibration_of<'a>(calibration: &'a [Scan], scan: &Scan) -> Option<&'a Scan> {
-    let agreement = |other: &Scan| {
-        let (a, b) = (&other.index, &scan.index);
+    position_of(calibration.iter().map(|other| &other.index), &scan.index).map(|position| &calibration[position])
+}
+
+/// Returns the position of the calibration data of an image in a list, given their indices.
+pub(super) fn position_of<'a>(
+    calibration: impl DoubleEndedIterator<Item = &'a ScanIndex> + ExactSizeIterator,
+    image: &ScanIndex,
+) -> Option<usize> {
+    let agreement = |other: &ScanIndex| {
         [
-            a.encoding == b.encoding,
-            a.contrast == b.contrast,
-            a.set == b.set,
-            a.repetition == b.repetition,
-            a.phase == b.phase,
+            other.encoding == image.encoding,
+            other.contrast == image.contrast,
+            other.set == image.set,
+            other.repetition == image.repetition,
+            other.phase == image.phase,
         ]
     };
-    let candidates = calibration.iter().filter(|other| other.index.slice == scan.index.slice);
+    let candidates = calibration.enumerate().filter(|(_, other)| other.slice == image.slice);
     // `max_by_key` returns the last of equal elements. In reverse order this is the first one.
-    candidates.rev().max_by_key(|other| agreement(other))
+    candidates.rev().max_by_key(|(_, other)| agreement(other)).map(|(position, _)| position)
+}
+
+/// Warns that the measurement has calibration data, but not of the slice of an image. `name`: the image.
+pub fn warn_of_other_slices(name: impl Display) {
+    warn(format!(
+        "{name}: the calibration acquisitions are of different slices: coil maps of this slice can only be estimated \
+         from its own data"
+    ));
 }
 
 /// Converts calibration data to samples of a scan's encoded matrix, in its virtual coils. Leaves out samples beyond the

@@ -18,16 +18,19 @@ mod header;
 mod header_reader;
 mod header_trajectory;
 mod header_writer;
+mod missing_shots;
+mod noise;
 mod position;
 mod scan_data;
 mod shots;
 mod step_axis;
 mod warnings;
 mod whitening;
+mod window;
 
 pub use acquisition_header::{flag, AcquisitionHeader, EncodingCounters};
-pub use assembler::{AssemblyOptions, CompletionCounter, ScanAssembler};
-pub use calibration::{calibration_of, to_matrix_of};
+pub use assembler::{AssembledImage, AssemblyOptions, CompletionCounter, ScanAssembler};
+pub use calibration::{calibration_of, to_matrix_of, warn_of_other_slices};
 pub use header::{
     CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, ParallelImaging, TrajectoryDescription,
     TrajectoryKind, UserParameter, MAX_XML,
@@ -35,6 +38,7 @@ pub use header::{
 pub use header_trajectory::{
     HeaderTrajectoryKind, SpiralExtent, SpokeNumber, TrajectoryConvention, TrajectoryOptions, DESCRIPTION_PREFIX,
 };
+pub use noise::warn_of_missing_noise;
 pub use position::{Placement, ScanIndex};
-pub use scan_data::{Dataset, Noise, Scan};
-pub use whitening::{transform_coils, whiten};
+pub use scan_data::{Dataset, MeasuredScan, Noise, Scan};
+pub use whitening::{transform_coils, warn_of_noise_units, whiten};

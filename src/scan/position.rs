@@ -70,3 +70,13 @@ pub struct ScanIndex {
     /// The number of the first average; all averages are in the same [`Scan`](super::scan_data::Scan).
     pub average: u16,
 }
+
+/// Encoding, slice, contrast, phase and set: the index of a series of images that differ in their repetition.
+pub(super) type SliceKey = [u16; 5];
+
+impl ScanIndex {
+    /// Returns the index without the repetition.
+    pub(super) fn slice_key(&self) -> SliceKey {
+        [self.encoding, self.slice, self.contrast, self.phase, self.set]
+    }
+}

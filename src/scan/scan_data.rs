@@ -1,5 +1,6 @@
 //! Raw data in memory: a dataset and its scans, one per image.
 
+use super::acquisition_header::AcquisitionHeader;
 use super::header::{Header, TrajectoryKind};
 use super::position::{Placement, ScanIndex};
 use crate::acquisition::AcquisitionUse;
@@ -73,6 +74,17 @@ pub struct Scan {
     pub coil_matrix: Option<CoilMatrix>,
     /// The root mean square |noise| of a sample: 1 for whitened data; `None` if unknown.
     pub noise_level: Option<f64>,
+}
+
+/// The data of an image or of calibration, with the headers of its first and its last acquisition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeasuredScan {
+    /// The data.
+    pub scan: Scan,
+    /// The header of the first acquisition.
+    pub first: AcquisitionHeader,
+    /// The header of the last acquisition.
+    pub last: AcquisitionHeader,
 }
 
 impl Scan {

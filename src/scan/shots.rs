@@ -2,9 +2,8 @@
 
 use super::acquisition_header::AcquisitionHeader;
 use crate::acquisition::AcquisitionUse;
-use crate::base::error::{bail, Error, ErrorKind, Result};
+use crate::base::error::{bail, try_grow, try_reserve, try_vec, Error, Result};
 use num_complex::Complex;
-use std::collections::TryReserveError;
 use std::ops::Range;
 
 /// An acquisition without its samples.
@@ -28,38 +27,73 @@ pub(super) struct ShotData {
     pub kspace: Vec<Vec<Complex<f32>>>,
     /// Expected number of samples, for which memory is reserved at once; 0 if unknown.
     pub expected_samples: usize,
+    /// Whether the image was completed by request, so that later acquisitions may belong to it. Its shots are counted
+    /// with those of the other parts.
+    pub is_part: bool,
     /// The reason why no image can be made of these acquisitions.
     problem: Option<Error>,
 }
 
-pub(super) fn no_memory(_: TryReserveError) -> Error {
-    Error::new(ErrorKind::OutOfHostMemory, "the host is out of memory for the samples: read fewer images at once")
-}
-
 impl ShotData {
     /// Adds an acquisition. Its arrays have the lengths that its header announces.
+    ///
+    /// # Errors
+    /// `OutOfHostMemory`. No image can then be made of these acquisitions.
     pub fn add(&mut self, shot: Shot, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
-        if self.problem.is_none() {
-            self.problem = self.check(&shot).err();
+        let added =
+            try_grow(&mut self.shots, 1, "the acquisitions").and_then(|()| self.add_samples(&shot, trajectory, data));
+        match &added {
+            Ok(()) => self.shots.push(shot),
+            Err(error) => self.refuse(shot, error),
         }
-        self.shots.try_reserve(1).map_err(no_memory)?;
-        self.shots.push(shot);
+        added
+    }
+
+    /// Adds the samples of an acquisition, unless no image can be made of these acquisitions.
+    fn add_samples(&mut self, shot: &Shot, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
         if self.problem.is_some() {
             return Ok(());
         }
+        // An acquisition that does not fit is no error here: the image reports it.
+        self.problem = self.check(shot).err();
+        if self.problem.is_some() {
+            return Ok(());
+        }
+        self.extend(shot, trajectory, data)
+    }
+
+    /// Records an acquisition that is refused: no image is made without it.
+    pub fn refuse(&mut self, shot: Shot, error: &Error) {
+        if self.problem.is_none() {
+            self.problem = Some(error.clone().within(format_args!("acquisition {}", shot.number)));
+            (self.kspace, self.trajectory) = (Vec::new(), Vec::new());
+        }
+        // The other acquisitions identify the image.
+        if try_grow(&mut self.shots, 1, "the acquisitions").is_ok() {
+            self.shots.push(shot);
+        }
+    }
+
+    /// Returns whether there was no acquisition, refused ones included.
+    pub fn is_empty(&self) -> bool {
+        self.shots.is_empty() && self.problem.is_none()
+    }
+
+    /// Appends the samples of an acquisition that are not discarded. They are unchanged after an error.
+    fn extend(&mut self, shot: &Shot, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
         let (count, kept) = (shot.header.number_of_samples as usize, shot.header.kept_samples());
         let (coils, dimensions) = (shot.header.active_channels as usize, shot.header.trajectory_dimensions as usize);
         if self.kspace.is_empty() {
-            self.kspace = vec![Vec::new(); coils];
-            self.trajectory.try_reserve_exact(self.expected_samples.saturating_mul(dimensions)).map_err(no_memory)?;
+            self.kspace = try_vec(coils, Vec::new(), "the coils")?;
+            self.trajectory = try_reserve(self.expected_samples.saturating_mul(dimensions), "the trajectory")?;
             for coil in &mut self.kspace {
-                coil.try_reserve_exact(self.expected_samples).map_err(no_memory)?;
+                *coil = try_reserve(self.expected_samples, "the samples")?;
             }
         }
-        self.trajectory.try_reserve(kept.len() * dimensions).map_err(no_memory)?;
+        try_grow(&mut self.trajectory, kept.len() * dimensions, "the trajectory")?;
+        self.kspace.iter_mut().try_for_each(|coil| try_grow(coil, kept.len(), "the samples"))?;
         self.trajectory.extend_from_slice(&trajectory[kept.start * dimensions..kept.end * dimensions]);
         for (coil, samples) in self.kspace.iter_mut().zip(data.chunks_exact(count)) {
-            coil.try_reserve(kept.len()).map_err(no_memory)?;
             coil.extend_from_slice(&samples[kept.clone()]);
         }
         Ok(())

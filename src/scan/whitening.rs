@@ -21,7 +21,7 @@ pub fn whiten(scans: &mut [Scan], noise: &[Noise], bandwidth: Option<f64>) -> Re
         let position = match matrices.iter().position(|m| (m.0, m.1) == (coils, dwell)) {
             Some(position) => position,
             None => {
-                let matrix = whitening(noise, coils, dwell, bandwidth)?;
+                let matrix = whitening_matrix(noise, coils, dwell, bandwidth)?;
                 matrices.push((coils, dwell, matrix));
                 matrices.len() - 1
             }
@@ -32,8 +32,19 @@ pub fn whiten(scans: &mut [Scan], noise: &[Noise], bandwidth: Option<f64>) -> Re
     Ok(())
 }
 
-/// Returns the whitening matrix for scans with this number of coils and time between samples.
-fn whitening(noise: &[Noise], coils: usize, dwell: f32, bandwidth: Option<f64>) -> Result<CoilMatrix> {
+/// Warns that noise acquisitions whiten the data, although no option asks for it. `remedy`: how to avoid it.
+pub fn warn_of_noise_units(remedy: &str) {
+    let text = "noise acquisitions whiten the data: images are in units of the noise's standard deviation";
+    raise(WarningKind::Noise, format!("{text}; {remedy}"));
+}
+
+/// Returns the whitening matrix for data with this number of coils and time between samples, and logs its noise.
+pub(super) fn whitening_matrix(
+    noise: &[Noise],
+    coils: usize,
+    dwell: f32,
+    bandwidth: Option<f64>,
+) -> Result<CoilMatrix> {
     let candidates: Vec<&Noise> = noise.iter().filter(|n| n.coils == coils).collect();
     let noise = match candidates[..] {
         [noise] => noise,

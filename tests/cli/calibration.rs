@@ -212,7 +212,7 @@ fn missing_calibration_lines_have_a_remedy() {
         other.iter_mut().for_each(|line| line.slice = 1);
         write("other.h5", &header(factor, None), &[image, other].concat());
         let out = dir.run("cg other.h5 -o a.h5");
-        assert!(out.status == Some(1) && out.stderr.contains("of other slices"), "{out:?}");
+        assert!(out.status == Some(1) && out.stderr.contains("of different slices"), "{out:?}");
     }
 }
 

@@ -75,13 +75,14 @@ fn assemble_into(measurement: &Measurement, outcome: &mut Outcome) -> recon::Res
     assembler.end();
     while let Some(scan) = assembler.next_image() {
         match scan {
-            Ok(scan) => outcome.scans.push(scan),
+            Ok(assembled) => outcome.scans.push(assembled.image.scan),
             Err(error) => outcome.errors.push(error.to_string()),
         }
     }
     let mut whitened = outcome.scans.clone();
-    if !assembler.noise().is_empty() {
-        whiten(&mut whitened, &assembler.noise(), bandwidth)?;
+    let noise = assembler.noise()?;
+    if !noise.is_empty() {
+        whiten(&mut whitened, &noise, bandwidth)?;
     }
     for scan in &whitened {
         scan.check()?;

@@ -11,7 +11,7 @@ use crate::run::sampling::Sampling;
 use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::bail;
-use recon::scan::{calibration_of, to_matrix_of};
+use recon::scan::{calibration_of, to_matrix_of, warn_of_other_slices};
 use recon::{CoilMatrix, Complex, Error, Options, Plan, Real, Result};
 use std::path::Path;
 use std::time::Instant;
@@ -107,10 +107,7 @@ pub fn estimate<T: Real>(
             return estimate_from(&[&lines], &sampling, density, width, options);
         }
         if !calibration.is_empty() {
-            log::warn!(
-                "{}: the calibration acquisitions of the file are of other slices: coil maps come from the scan",
-                scan_name(first)
-            );
+            warn_of_other_slices(scan_name(first));
         }
         let scans: Vec<&Scan> = group.iter().map(|&i| &scans[i]).collect();
         estimate_from(&scans, &session.sampling(group[0], first)?, density, width, options)

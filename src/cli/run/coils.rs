@@ -4,7 +4,7 @@ use crate::io::{read_cfl, Dataset, Format, Noise, Scan};
 use crate::options::{CompressionTarget, InputArgs, WhiteningChoice};
 use crate::reader::read_dataset;
 use recon::bail;
-use recon::scan::{transform_coils, whiten, AssemblyOptions};
+use recon::scan::{transform_coils, warn_of_missing_noise, warn_of_noise_units, whiten, AssemblyOptions};
 use recon::{CoilEnergy, Error, Keep, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,16 +14,12 @@ pub fn prepare(args: &InputArgs, dataset: &mut Dataset) -> Result<()> {
     let Dataset { header, scans, noise, .. } = dataset;
     match &args.whiten {
         WhiteningChoice::None => {}
-        WhiteningChoice::Auto if noise.is_empty() => {}
+        WhiteningChoice::Auto if noise.is_empty() => warn_of_missing_noise(header),
         WhiteningChoice::Auto => {
             whiten(scans, noise, header.noise_bandwidth)
                 .map_err(with_remedy)
                 .map_err(|e| e.within(args.input.display()))?;
-            log::warn!(
-                "{}: noise acquisitions whiten the data: images are in units of the noise's standard deviation; \
-                 --whiten none leaves the data unchanged",
-                args.input.display()
-            );
+            warn_of_noise_units("--whiten none leaves the data unchanged");
         }
         WhiteningChoice::File(path) => {
             let (noise, bandwidth) = read_noise(path, &args.group, scans)?;
