@@ -30,36 +30,7 @@ private:
     std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-// Throws an Error with the shot, sample and coil of the first value that is not finite, else with the library's
-// message.
-[[noreturn]] void throw_not_finite(const Samples &samples) {
-    const std::string message = recon_last_error_message();
-    for (std::size_t coil = 0; coil < samples.coils; ++coil) {
-        for (std::size_t m = 0; m < samples.count; ++m) {
-            const Complex value = samples.kspace[coil * samples.count + m];
-            if (!std::isfinite(value.real()) || !std::isfinite(value.imag())) {
-                char number[64];
-                std::snprintf(number, sizeof number, "%g%+gi", double(value.real()), double(value.imag()));
-                throw Error("the data are " + std::string(number) + " in " + samples.describe_sample(m) + ", coil " +
-                            std::to_string(coil) + ": all values must be finite numbers");
-            }
-        }
-    }
-    throw Error(message);
-}
-
-// Describes the numbers of coils and trajectory components.
-std::string shape_text(const Samples &samples) {
-    return std::to_string(samples.coils) + " coils and " + std::to_string(samples.components) +
-           " trajectory components";
-}
-
 }  // namespace
-
-SliceKey slice_key(const ISMRMRD::AcquisitionHeader &h) {
-    return SliceKey(std::size_t(h.encoding_space_ref), unsigned(h.idx.slice), unsigned(h.idx.contrast),
-                    unsigned(h.idx.phase), unsigned(h.idx.set));
-}
 
 Engine::Engine(Settings settings) : settings_(std::move(settings)) {}
 
@@ -109,24 +80,24 @@ void Engine::add_voxel_map(MapKind kind, unsigned slice, const std::array<std::s
     voxel_maps_.add(kind, slice, dims, std::move(values));
 }
 
-void Engine::check_voxel_map(MapKind kind, const Samples &samples, const Spaces &spaces) {
+void Engine::check_voxel_map(MapKind kind, const Samples &samples, const Grid &grid) {
     if (!source(kind)) {
         return;
     }
     const std::string property = property_of(kind);
-    if (spaces.echo_planar) {
+    if (samples.properties().trajectory == RECON_TRAJECTORY_EPI) {
         throw Error("property " + property +
                     " is set, but the trajectory is echo-planar: the file does not contain the times at which the "
                     "lines of an echo train begin; set the property to none");
     }
-    const unsigned slice = samples.first.idx.slice;
+    const unsigned slice = samples.properties().slice;
     const std::string number = std::to_string(slice);
     // An older map of the slice is not used in place of the refused one.
     if (const std::string *reason = voxel_maps_.refusal(kind, slice)) {
         throw Error("property " + property + " is images, but the map for slice " + number +
                     " was refused: " + *reason);
     }
-    if (voxel_maps_.fit(kind, slice, make_grid(spaces, samples.ndim), spaces) != nullptr) {
+    if (voxel_maps_.fit(kind, slice, grid) != nullptr) {
         return;
     }
     if (source(kind).images) {
@@ -141,13 +112,13 @@ void Engine::check_voxel_map(MapKind kind, const Samples &samples, const Spaces 
 
 Engine::OffResonanceMaps Engine::off_resonance(const Samples &samples) const {
     const auto map = [&](MapKind kind) {
-        return source(kind) ? voxel_maps_.find(kind, samples.first.idx.slice) : nullptr;
+        return source(kind) ? voxel_maps_.find(kind, samples.properties().slice) : nullptr;
     };
     OffResonanceMaps maps;
     maps.field = map(MapKind::Field);
     maps.decay = map(MapKind::Decay);
     if (maps.field != nullptr || maps.decay != nullptr) {
-        maps.times = sample_times(samples, settings_.dwell, settings_.readout_start);
+        maps.times = samples.times(settings_.dwell, settings_.readout_start);
     }
     return maps;
 }
@@ -156,68 +127,24 @@ std::size_t Engine::channel_count(std::size_t coils) const {
     return settings_.output == ImageOutput::Coils ? coils : 1;
 }
 
-Samples Engine::add_to_window(Samples samples, std::optional<Warning> *warning) {
-    if (settings_.window <= 1) {
-        return samples;
-    }
-    auto &window = windows_[slice_key(samples.first)];
-    if (!window.empty() &&
-        (window.back().components != samples.components || window.back().coils != samples.coils)) {
-        if (warning != nullptr) {
-            *warning = Warning{WarningCause::WindowRestart,
-                               "the sliding window starts again: this frame has " + shape_text(samples) +
-                                   ", the previous frame of the slice " + shape_text(window.back()) +
-                                   ". Until the window (property window = " + std::to_string(settings_.window) +
-                                   ") is full again, images are made from fewer frames: check whether a coil is "
-                                   "missing"};
-        }
-        window.clear();
-    }
-    // join copies the samples: the buffer is freed before the next image.
-    window.push_back(join({&samples}));
-    if (window.size() > settings_.window) {
-        window.pop_front();
-    }
-    std::vector<const Samples *> parts;
-    for (const auto &part : window) {
-        parts.push_back(&part);
-    }
-    return join(parts);
-}
-
-void Engine::remove_from_window(const Samples &samples) {
-    const auto window = windows_.find(slice_key(samples.first));
-    if (window != windows_.end() && !window->second.empty()) {
-        window->second.pop_back();
-    }
-}
-
-void Engine::add_warning(WarningCause cause, std::string text) {
-    // The plans for weights and for coil maps give the same warnings.
-    const auto same = [&](const Warning &warning) { return warning.cause == cause; };
+void Engine::add_warning(std::string text) {
+    const auto same = [&](const std::string &other) { return has_same_cause(text, other); };
     if (std::none_of(warnings_.begin(), warnings_.end(), same)) {
-        warnings_.push_back({cause, std::move(text)});
+        warnings_.push_back(std::move(text));
     }
 }
 
 void Engine::add_warnings_of_call(const std::string &prefix) {
-    for (auto &[cause, text] : warnings_of_call(prefix)) {
-        add_warning(cause, std::move(text));
+    for (auto &text : warnings_of_call(prefix)) {
+        add_warning(std::move(text));
     }
 }
 
-void Engine::check_data(const Samples &samples, recon_status status) const {
-    if (status == RECON_NOT_FINITE) {
-        throw_not_finite(samples);
-    }
-    check(status);
-}
-
-ReconstructionResult Engine::reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference,
-                                         Complex *image, std::uint64_t pending) {
+ReconstructionResult Engine::reconstruct(const Samples &samples, const Samples *reference, Complex *image,
+                                         std::uint64_t pending) {
     warnings_.clear();
-    const auto task = [&](const Samples &data, const Samples *calibration) {
-        return ImageTask{data, spaces, calibration, make_grid(spaces, data.ndim), {}};
+    const auto task = [](const Samples &data, const Samples *calibration) {
+        return ImageTask{data, calibration, Grid(data.properties()), {}};
     };
     if (!settings_.compress) {
         return reconstruct_coils(task(samples, reference), image, pending);
@@ -235,19 +162,13 @@ ReconstructionResult Engine::reconstruct_coils(ImageTask task, Complex *image, s
     const Samples &samples = task.samples;
     ReconstructionResult result;
     Stopwatch watch(result.timing);
-    if (const std::size_t zero = zero_shots(samples)) {
-        add_warning(WarningCause::ZeroShots,
-                    std::to_string(zero) + " of " + std::to_string(samples.shots) +
-                        " shots are zero in every sample and coil, and count as measured, although every receiver "
-                        "has noise: do not store shots that were not acquired");
-    }
     for (const MapKind kind : {MapKind::Field, MapKind::Decay}) {
-        check_voxel_map(kind, samples, task.spaces);
+        check_voxel_map(kind, samples, task.grid);
     }
     task.field = off_resonance(samples);
 
-    const bool use_maps = uses_maps(samples.coils);
-    const auto known_maps = maps_.find(slice_key(samples.first));
+    const bool use_maps = uses_maps(samples.coils());
+    const auto known_maps = maps_.find(samples.slice_key());
     if (use_maps && known_maps != maps_.end()) {
         task.maps = &known_maps->second;
     }
@@ -267,7 +188,7 @@ ReconstructionResult Engine::reconstruct_coils(ImageTask task, Complex *image, s
     }
 
     Complex *computed = image;
-    if (combines_coils(task.image_count()) || task.needs_resize()) {
+    if (combines_coils(task.image_count()) || task.grid.needs_resize()) {
         computed_images_.resize(task.grid.voxels() * task.image_count());
         computed = computed_images_.data();
     }
@@ -284,16 +205,16 @@ void Engine::compute_images(const ImageTask &task, CachedPlan *plan, Complex *co
     const Samples &samples = task.samples;
     switch (settings_.method) {
         case Method::Grid:
-            check_data(samples, recon_grid(plan->plan.get(), samples.kspace, computed));
+            check(recon_grid(plan->plan.get(), samples.kspace(), computed));
             break;
         case Method::Fbp:
-            check_data(samples, recon_fbp(plan->plan.get(), settings_.filter, samples.kspace, computed));
+            check(recon_fbp(plan->plan.get(), settings_.filter, samples.kspace(), computed));
             break;
         case Method::Propeller:
             result.blades = correct_blades(task, computed);
             break;
         case Method::Fhd:
-            check_data(samples, recon_fhd(plan->plan.get(), samples.kspace, computed));
+            check(recon_fhd(plan->plan.get(), samples.kspace(), computed));
             break;
         case Method::Cg:
             solve(task, *plan, computed, result);
@@ -310,7 +231,7 @@ void Engine::solve(const ImageTask &task, CachedPlan &plan, Complex *computed, R
     options.initial = initial_image(task);
     options.prior = settings_.prior == Prior::Differences ? RECON_PRIOR_DIFFERENCES : RECON_PRIOR_IDENTITY;
     auto report = initialised(recon_cg_report_init);
-    check_data(task.samples, recon_cg(plan.plan.get(), task.samples.kspace, computed, &options, &report));
+    check(recon_cg(plan.plan.get(), task.samples.kspace(), computed, &options, &report));
     add_warnings_of_call();
     result.iterations = report.iterations;
     result.residual = report.residual;
@@ -331,10 +252,10 @@ recon_propeller_options Engine::propeller_options() const {
 }
 
 BladeReport Engine::correct_blades(const ImageTask &task, Complex *computed) {
-    check_square(task.spaces);
+    check_square(task.grid);
     const Samples &samples = task.samples;
-    const auto k = coordinates(samples);
-    auto scan = geometry(k, task.grid, samples.coils);
+    auto scan = samples.geometry();
+    scan.weights = nullptr;
     scan.coil_maps = task.maps == nullptr ? nullptr : task.maps->maps.data();
     const auto plan_options = options(settings_.tolerance);
     const auto blade_options = propeller_options();
@@ -342,10 +263,7 @@ BladeReport Engine::correct_blades(const ImageTask &task, Complex *computed) {
     std::vector<double> motion(motion_capacity(samples));
     report.motion = motion.data();
     report.motion_capacity = motion.size();
-    const recon_status status =
-        recon_propeller(&scan, &plan_options, &blade_options, samples.kspace, computed, &report);
-    check_coordinates(samples, status);
-    check_data(samples, status);
+    check(recon_propeller(&scan, &plan_options, &blade_options, samples.kspace(), computed, &report));
     add_warnings_of_call();
     BladeReport blades;
     blades.lines = std::size_t(report.lines);

@@ -2,24 +2,13 @@
 // trajectory, coil maps by their slice. A plan whose trajectory did not recur is given the next new trajectory.
 #pragma once
 
+#include "blade_motion.h"
 #include "settings.h"
 
-#include <recon.h>
-
-#include <complex>
 #include <deque>
 #include <list>
-#include <memory>
-#include <optional>
-#include <tuple>
 
 namespace recon_gadgets {
-
-// Encoding, slice, contrast, phase and set. Acquisitions with the same key share coil maps and a sliding window.
-using SliceKey = std::tuple<std::size_t, unsigned, unsigned, unsigned, unsigned>;
-
-// Returns the key of an acquisition.
-SliceKey slice_key(const ISMRMRD::AcquisitionHeader &header);
 
 // Facts about a reconstruction, for the log and for the attributes of the image.
 struct ReconstructionResult {
@@ -28,7 +17,7 @@ struct ReconstructionResult {
     BladeReport blades;          // empty except for PROPELLER
     std::string timing;          // "plan 1.2 ms, ..."
     std::uint64_t memory = 0;    // estimated bytes; 0 if a cached plan was used
-    std::vector<Warning> warnings;
+    std::vector<std::string> warnings;
 };
 
 // The reconstruction of one gadget on one connection. Plans are made on first use, because they have threads and
@@ -53,25 +42,17 @@ public:
     // Returns the number of channels of an image.
     std::size_t channel_count(std::size_t coils) const;
 
-    // Adds samples to the sliding window, and returns all samples of the window. If the new samples have a different
-    // number of coils or components, the function removes the older ones and sets `warning`.
-    Samples add_to_window(Samples samples, std::optional<Warning> *warning = nullptr);
-    // Removes the newest samples of a window, after their reconstruction failed.
-    void remove_from_window(const Samples &samples);
-
     // Writes an image to `image`, [grid.image, channels]. Coil maps are estimated from `reference`, the calibration
     // data, or from `samples` if it is null. `pending`: bytes of images that are allocated, but not yet written.
-    ReconstructionResult reconstruct(const Samples &samples, const Spaces &spaces, const Samples *reference,
-                                     Complex *image, std::uint64_t pending = 0);
+    ReconstructionResult reconstruct(const Samples &samples, const Samples *reference, Complex *image,
+                                     std::uint64_t pending = 0);
 
     // Returns the name of a property that makes all images impossible, and the error: a missing GPU, an unreachable
     // tolerance, or too many threads. Returns nothing if all properties are valid.
     std::optional<std::pair<std::string, std::string>> find_invalid_property() const;
 
-    // Returns the host bytes of the first image with these samples, at the peak, without samples and outputs. `k`:
-    // the coordinates of `samples`.
-    std::uint64_t estimate_memory(const Samples &samples, const Coordinates &k, const Spaces &spaces,
-                                  const Samples *reference) const;
+    // Returns the host bytes of the first image with these samples, at the peak, without samples and outputs.
+    std::uint64_t estimate_memory(const Samples &samples, const Samples *reference) const;
 
     // Counters for tests.
     std::size_t plans_made() const { return plans_made_; }
@@ -120,7 +101,6 @@ private:
     // One image to reconstruct. `samples` and `reference` have the coils that are reconstructed.
     struct ImageTask {
         const Samples &samples;
-        const Spaces &spaces;
         const Samples *reference;  // calibration data, or null
         Grid grid;
         OffResonanceMaps field;
@@ -128,17 +108,16 @@ private:
 
         std::size_t map_id() const { return maps == nullptr ? 0 : maps->id; }
         // Returns the number of images that the method computes.
-        std::size_t image_count() const { return maps != nullptr ? 1 : samples.coils; }
-        bool needs_resize() const { return grid.dims != grid.image || spaces.encoded_fov != spaces.recon_fov; }
+        std::size_t image_count() const { return maps != nullptr ? 1 : samples.coils(); }
     };
 
     // A plan with the input that it was made from.
     struct CachedPlan {
-        std::vector<float> trajectory;
-        std::size_t components = 0, coils = 0, maps = 0;  // `maps`: id of the coil maps, or 0
+        std::vector<float> trajectory;        // from Samples::trajectory
+        std::size_t coils = 0, maps = 0;      // `maps`: id of the coil maps, or 0
         bool weighted = false;
         VoxelMapIds voxel_maps;
-        std::vector<ShotTimes> times;  // empty without maps of off-resonance or decay
+        std::vector<float> times;  // empty without maps of off-resonance or decay
         std::array<std::size_t, 3> dims{};
         bool recurs = false;  // whether the trajectory came more than once
         Plan plan;
@@ -161,13 +140,12 @@ private:
         return kind == MapKind::Field ? settings_.field_map : settings_.decay_map;
     }
     // Throws an Error if a requested map is missing for the slice, or does not fit.
-    void check_voxel_map(MapKind kind, const Samples &samples, const Spaces &spaces);
+    void check_voxel_map(MapKind kind, const Samples &samples, const Grid &grid);
     OffResonanceMaps off_resonance(const Samples &samples) const;
-    void add_warning(WarningCause cause, std::string text);
+    // Adds a warning, unless one of the same cause exists: the plans for weights and for coil maps give the same ones.
+    void add_warning(std::string text);
     // Adds the warnings of the library's last call. `prefix` begins each text.
     void add_warnings_of_call(const std::string &prefix = "");
-    // Throws an Error with shot, sample and coil if a call refused the data, else with the library's message.
-    void check_data(const Samples &samples, recon_status status) const;
     ReconstructionResult reconstruct_coils(ImageTask task, Complex *image, std::uint64_t pending);
     // Writes the result of the method to `computed`, [grid.dims, image_count()]. `plan` is null for PROPELLER.
     void compute_images(const ImageTask &task, CachedPlan *plan, Complex *computed, ReconstructionResult &result);
@@ -176,23 +154,19 @@ private:
     BladeReport correct_blades(const ImageTask &task, Complex *computed);
     recon_propeller_options propeller_options() const;
     // Returns the capacity for six numbers per blade, as a blade has at least two lines of two samples.
-    static std::size_t motion_capacity(const Samples &samples) { return 6 * (samples.count / 4); }
+    static std::size_t motion_capacity(const Samples &samples) { return 6 * (samples.count() / 4); }
 
     // engine_plans.cpp:
 
     recon_options options(double tolerance) const;
-    recon_geometry geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const;
     // Adds the warnings of a plan to those of the image.
     void add_plan_warnings(const recon_plan *plan, bool for_maps);
-    // Throws an Error that names the shot if a call refused the coordinates.
-    void check_coordinates(const Samples &samples, recon_status status) const;
     // Returns the source of the weights of a plan. `required`: also weights that the library computes by default.
     WeightSource weight_source(const Samples &samples, bool use_weights, bool required) const;
     WeightSource weight_source(const Samples &samples) const;
     // Computes density weights for a plan that has none, and gives them to it.
     void compute_weights(recon_plan *plan, std::size_t samples) const;
-    Plan make_plan(const Samples &samples, recon_geometry geometry, const Coordinates &k, WeightSource weights,
-                   double tolerance, bool for_maps = false);
+    Plan make_plan(recon_geometry geometry, WeightSource weights, double tolerance, bool for_maps = false);
     // Returns the cached plan of the task's input: an equal one, an updated one, or a new one.
     CachedPlan &find_or_make_plan(const ImageTask &task);
     // Returns a cached plan that may be given the trajectory, as its own did not recur; or the end.
@@ -244,12 +218,11 @@ private:
     std::map<SliceKey, CoilMaps> maps_;
     VoxelMaps voxel_maps_;
     std::map<SliceKey, CoilMatrix> compressions_;
-    std::map<SliceKey, std::deque<Samples>> windows_;
     std::map<SliceKey, LastImage> last_images_;
     std::deque<std::size_t> trajectories_;  // hashes; the newest is the last
     std::size_t plans_made_ = 0, plans_updated_ = 0, maps_made_ = 0;
     std::vector<Complex> computed_images_, resized_;
-    std::vector<Warning> warnings_;  // of the current image
+    std::vector<std::string> warnings_;  // of the current image
 };
 
 }  // namespace recon_gadgets

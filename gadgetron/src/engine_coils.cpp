@@ -7,17 +7,6 @@
 
 namespace recon_gadgets {
 
-namespace {
-
-void check_coil_count(const Samples &reference, std::size_t coils) {
-    if (reference.coils != coils) {
-        throw Error("the calibration data have " + std::to_string(reference.coils) + " coils, but the data have " +
-                    std::to_string(coils) + ": measure both with the same coils");
-    }
-}
-
-}  // namespace
-
 bool Engine::uses_maps(std::size_t coils) const {
     return coils > 1 && settings_.output != ImageOutput::Coils && settings_.maps != CoilMapSource::None;
 }
@@ -34,10 +23,9 @@ const Engine::CoilMaps &Engine::coil_maps(const ImageTask &task) {
                     "or flag calibration acquisitions in the file");
     }
     const Samples &calibration = task.reference != nullptr ? *task.reference : task.samples;
-    check_coil_count(calibration, task.samples.coils);
-    auto &stored = maps_[slice_key(task.samples.first)];
+    auto &stored = maps_[task.samples.slice_key()];
     const bool expired = settings_.maps_every > 0 && stored.images >= settings_.maps_every;
-    if (stored.id != 0 && !expired && stored.coils == task.samples.coils && stored.dims == task.grid.dims) {
+    if (stored.id != 0 && !expired && stored.coils == task.samples.coils() && stored.dims == task.grid.dims) {
         ++stored.images;
         return stored;
     }
@@ -49,48 +37,45 @@ const Engine::CoilMaps &Engine::coil_maps(const ImageTask &task) {
 }
 
 Engine::CoilMaps Engine::estimate_coil_maps(const Samples &samples, const Grid &grid) {
-    const Coordinates k = coordinates(samples);
     // The plan has no off-resonance: a calibration scan has different times, and the estimate of memory assumes none.
-    const Plan plan = make_plan(samples, geometry(k, grid, samples.coils), k, weight_source(samples, true, false),
-                                coil_map_tolerance(), true);
+    const Plan plan =
+        make_plan(samples.geometry(), weight_source(samples, true, false), coil_map_tolerance(), true);
     CoilMaps maps;
-    maps.coils = samples.coils;
+    maps.coils = samples.coils();
     maps.dims = grid.dims;
     maps.images = 1;
-    maps.maps.resize(grid.voxels() * samples.coils);
-    check_data(samples, recon_coil_maps(plan.get(), samples.kspace, settings_.calibration, maps.maps.data()));
+    maps.maps.resize(grid.voxels() * samples.coils());
+    check(recon_coil_maps(plan.get(), samples.kspace(), settings_.calibration, maps.maps.data()));
     add_warnings_of_call();
     maps.id = ++maps_made_;
     return maps;
 }
 
 const Engine::CoilMatrix &Engine::compression(const Samples &samples) {
-    auto &stored = compressions_[slice_key(samples.first)];
-    if (stored.coils == samples.coils) {
+    auto &stored = compressions_[samples.slice_key()];
+    if (stored.coils == samples.coils()) {
         return stored;
     }
     const CompressionTarget target = settings_.compress;
     CoilMatrix matrix;
-    matrix.coils = samples.coils;
-    matrix.entries.resize(std::max(target.coils, samples.coils) * samples.coils);
+    matrix.coils = samples.coils();
+    matrix.entries.resize(std::max(target.coils, samples.coils()) * samples.coils());
     const recon_status status =
-        recon_compression(RECON_F32, samples.kspace, samples.count, samples.coils, 1, target.coils, target.energy,
+        recon_compression(RECON_F32, samples.kspace(), samples.count(), samples.coils(), 1, target.coils, target.energy,
                           matrix.entries.data(), &matrix.virtual_coils, nullptr);
-    if (status != RECON_OK && status != RECON_NOT_FINITE) {
+    if (status != RECON_OK) {
         throw Error(std::string("property compress: ") + recon_last_error_message());
     }
-    check_data(samples, status);
-    matrix.entries.resize(matrix.virtual_coils * samples.coils);
+    matrix.entries.resize(matrix.virtual_coils * samples.coils());
     add_warnings_of_call("property compress: ");
     stored = std::move(matrix);
     return stored;
 }
 
 Samples Engine::compressed(const Samples &samples, const CoilMatrix &matrix) const {
-    check_coil_count(samples, matrix.coils);
-    std::vector<Complex> kspace(samples.count * matrix.virtual_coils);
-    check_data(samples, recon_virtual_coils(matrix.entries.data(), matrix.virtual_coils, matrix.coils, RECON_F32,
-                                            samples.kspace, samples.count, 1, kspace.data()));
+    std::vector<Complex> kspace(samples.count() * matrix.virtual_coils);
+    check(recon_virtual_coils(matrix.entries.data(), matrix.virtual_coils, matrix.coils, RECON_F32, samples.kspace(),
+                              samples.count(), 1, kspace.data()));
     return samples.with_coils(std::move(kspace), std::size_t(matrix.virtual_coils));
 }
 

@@ -18,7 +18,7 @@ bool Engine::combines_adaptively() const {
 }
 
 const Complex *Engine::initial_image(const ImageTask &task) {
-    const auto found = last_images_.find(slice_key(task.samples.first));
+    const auto found = last_images_.find(task.samples.slice_key());
     if (!settings_.warm_start || found == last_images_.end()) {
         return nullptr;
     }
@@ -29,22 +29,21 @@ const Complex *Engine::initial_image(const ImageTask &task) {
     const auto shape = [](const std::array<std::size_t, 3> &dims, std::size_t images) {
         return size_text(dims) + " voxels in " + count_text(images, "channel");
     };
-    add_warning(WarningCause::ColdStart,
-                "property warm_start: the last image of this slice has " + shape(last.dims, last.images) +
+    add_warning("property warm_start: the last image of this slice has " + shape(last.dims, last.images) +
                     ", this one " + shape(task.grid.dims, task.image_count()) +
                     ": the iterations start from zeros, and the image is less sharp if they are few");
     return nullptr;
 }
 
 void Engine::store_last_image(const ImageTask &task, const Complex *computed) {
-    auto &last = last_images_[slice_key(task.samples.first)];
+    auto &last = last_images_[task.samples.slice_key()];
     last.values.assign(computed, computed + task.grid.voxels() * task.image_count());
     last.images = task.image_count();
     last.dims = task.grid.dims;
 }
 
 bool Engine::finish_image(const ImageTask &task, const Complex *computed, Complex *image) {
-    const bool combined = combines_coils(task.image_count()), resized = task.needs_resize();
+    const bool combined = combines_coils(task.image_count()), resized = task.grid.needs_resize();
     const bool magnitude = settings_.output == ImageOutput::Magnitude;
     if (resized) {
         Complex *to = image;
@@ -70,8 +69,8 @@ void Engine::resize(const ImageTask &task, const Complex *computed, Complex *res
     geometry.coils = task.image_count();
     std::copy(task.grid.dims.begin(), task.grid.dims.end(), geometry.dims);
     const std::array<std::uint64_t, 3> dims{task.grid.image[0], task.grid.image[1], task.grid.image[2]};
-    const recon_status status = recon_resize(&geometry, task.spaces.encoded_fov.data(), dims.data(),
-                                             task.spaces.recon_fov.data(), computed, resized);
+    const recon_status status = recon_resize(&geometry, task.grid.encoded_fov.data(), dims.data(),
+                                             task.grid.recon_fov.data(), computed, resized);
     if (status == RECON_SIZE_OVERFLOW) {
         throw Error(std::string("fieldOfView_mm of encodedSpace and reconSpace in the XML header: ") +
                     recon_last_error_message());

@@ -1,8 +1,7 @@
 // The estimate of the memory that an image needs, and its comparison with the free memory.
 #include "engine.h"
 
-#include "free_memory.h"
-#include "library.h"
+#include "text.h"
 
 #include <algorithm>
 
@@ -12,12 +11,11 @@ namespace recon_gadgets {
 // the gadget are added here.
 class Engine::MemoryEstimator {
 public:
-    MemoryEstimator(const Engine &engine, const ImageTask &task, const Coordinates &k)
+    MemoryEstimator(const Engine &engine, const ImageTask &task)
         : engine_(engine),
           task_(task),
-          k_(k),
           settings_(engine.settings_),
-          coils_(task.samples.coils),
+          coils_(task.samples.coils()),
           uses_maps_(engine.uses_maps(coils_)),
           weights_(engine.weight_source(task.samples)) {
         const Samples &samples = task.samples;
@@ -30,13 +28,12 @@ public:
         output_bytes_ = task.grid.image_voxels() * images * sizeof(Complex);
         combines_ = engine.combines_coils(images);
         map_bytes_ = uses_maps_ ? task.grid.voxels() * coils_ * sizeof(Complex) : 0;
-        // The input of a plan: coordinates by axis, weights and times.
-        input_bytes_ = samples.count * (task.grid.ndim + 1 + (has_times ? 1 : 0)) * sizeof(float);
+        input_bytes_ = has_times ? samples.count() * sizeof(float) : 0;
         const bool warm_start = settings_.method == Method::Cg && settings_.warm_start;
         held_bytes_ = map_bytes_ + (warm_start ? image_bytes_ : 0);
         if (settings_.method != Method::Propeller) {
             plan_ = plan_memory(image_geometry(weights_ != WeightSource::None), settings_.tolerance);
-            held_bytes_ += samples.count * samples.components * sizeof(float);  // the trajectory of the cached plan
+            held_bytes_ += samples.trajectory().size() * sizeof(float);  // the trajectory of the cached plan
         }
     }
 
@@ -58,7 +55,7 @@ private:
 
     // Returns the geometry of the plan for images.
     recon_geometry image_geometry(bool weights) const {
-        auto geometry = engine_.geometry(k_, task_.grid, coils_);
+        auto geometry = task_.samples.geometry();
         geometry.weights = weights ? &any_weight_ : nullptr;
         task_.field.add_to(geometry);
         geometry.coil_maps = uses_maps_ ? unit_maps_.data() : nullptr;
@@ -74,11 +71,10 @@ private:
         if (!uses_maps_) {
             return 0;
         }
-        const bool from_data = task_.reference == nullptr;
-        const Samples &samples = from_data ? task_.samples : *task_.reference;
-        const Coordinates reference_k = from_data ? Coordinates() : coordinates(samples);
+        const Samples &samples = task_.reference == nullptr ? task_.samples : *task_.reference;
         const WeightSource weights = engine_.weight_source(samples, true, false);
-        auto geometry = engine_.geometry(from_data ? k_ : reference_k, task_.grid, coils_);
+        auto geometry = samples.geometry();
+        geometry.weights = nullptr;
         std::uint64_t computed_weights = 0;
         if (weights == WeightSource::Computed) {
             computed_weights = density_bytes(plan_memory(geometry, engine_.coil_map_tolerance()));
@@ -96,7 +92,7 @@ private:
     }
 
     // Returns the bytes of images that are computed before the output.
-    std::uint64_t computed_bytes() const { return combines_ || task_.needs_resize() ? image_bytes_ : 0; }
+    std::uint64_t computed_bytes() const { return combines_ || task_.grid.needs_resize() ? image_bytes_ : 0; }
 
     std::uint64_t reconstruction_peak() const {
         std::uint64_t operation = 0;
@@ -115,22 +111,20 @@ private:
         const auto options = engine_.options(settings_.tolerance);
         const auto propeller = engine_.propeller_options();
         std::uint64_t bytes = 0;
-        const recon_status status = recon_propeller_memory(&geometry, &options, &propeller, &bytes);
-        engine_.check_coordinates(task_.samples, status);
-        check(status);
+        check(recon_propeller_memory(&geometry, &options, &propeller, &bytes));
         return bytes + motion_capacity(task_.samples) * sizeof(double);
     }
 
     // Returns the bytes of the search for lambda: an image, and twice the data.
     std::uint64_t lambda_search_bytes() const {
-        const std::uint64_t data = task_.samples.count * coils_ * sizeof(Complex);
+        const std::uint64_t data = task_.samples.count() * coils_ * sizeof(Complex);
         return settings_.noise_level > 0 ? image_bytes_ + 2 * data : 0;
     }
 
     // First the images are resized, one at a time in double precision, into a copy that is complete before it is
     // written. Then the coils are combined.
     std::uint64_t output_peak() const {
-        const bool resizes = task_.needs_resize();
+        const bool resizes = task_.grid.needs_resize();
         const Grid &grid = task_.grid;
         std::uint64_t resizing = 0, combination = 0;
         if (resizes) {
@@ -139,7 +133,8 @@ private:
         if (combines_) {
             combination = grid.image_voxels() * sizeof(Complex);
             if (engine_.combines_adaptively()) {
-                auto images = engine_.geometry(k_, grid, coils_);
+                auto images = image_geometry(false);
+                images.coil_maps = nullptr;
                 std::copy(grid.image.begin(), grid.image.end(), images.dims);
                 combination += plan_memory(images, settings_.tolerance).host_combine;
             }
@@ -150,7 +145,6 @@ private:
 
     const Engine &engine_;
     const ImageTask &task_;
-    const Coordinates &k_;
     const Settings &settings_;
     const std::uint64_t coils_;
     const bool uses_maps_;
@@ -160,32 +154,25 @@ private:
     std::vector<Complex> unit_maps_;
     recon_memory plan_{};  // of the plan for images; all 0 for PROPELLER
     bool combines_ = false;
-    // Bytes of coil maps, of a plan's input, of computed and of resized images, and of what the gadget holds while it
+    // Bytes of coil maps, of sample times, of computed and of resized images, and of what the gadget holds while it
     // reconstructs.
     std::uint64_t map_bytes_ = 0, input_bytes_ = 0, image_bytes_ = 0, output_bytes_ = 0, held_bytes_ = 0;
 };
 
-std::uint64_t Engine::estimate_memory(const Samples &samples, const Coordinates &k, const Spaces &spaces,
-                                      const Samples *reference) const {
-    const ImageTask task{samples, spaces, reference, make_grid(spaces, samples.ndim), off_resonance(samples)};
-    return MemoryEstimator(*this, task, k).peak();
+std::uint64_t Engine::estimate_memory(const Samples &samples, const Samples *reference) const {
+    const ImageTask task{samples, reference, Grid(samples.properties()), off_resonance(samples)};
+    return MemoryEstimator(*this, task).peak();
 }
 
 std::uint64_t Engine::check_memory(const ImageTask &task, std::uint64_t pending) {
-    const Coordinates k = coordinates(task.samples);
-    const std::uint64_t bytes = MemoryEstimator(*this, task, k).peak() + pending;
-    FreeMemory available = free_memory();
-    while (bytes > available.bytes && !plans_.empty()) {
+    const std::uint64_t bytes = MemoryEstimator(*this, task).peak() + pending;
+    while (recon_check_free_memory(bytes) != RECON_OK) {
+        if (plans_.empty()) {
+            throw Error("the image needs " + mebibytes(bytes) + " for its plan, coil maps and outputs: " +
+                        recon_last_error_message() + ". Let fewer connections run at once, or reconstruct smaller "
+                        "images or fewer coils");
+        }
         plans_.pop_back();
-        // Gives freed memory back to the system.
-        recon_release_memory();
-        available = free_memory();
-    }
-    if (bytes > available.bytes) {
-        throw Error("the image needs " + mebibytes(bytes) + " for its plan, coil maps and outputs, and of " +
-                    available.limit + " " + mebibytes(available.bytes) +
-                    " are left: raise the limit, let fewer connections run at once, or reconstruct smaller images or "
-                    "fewer coils");
     }
     return bytes;
 }

@@ -4,10 +4,6 @@
 #include "library.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <functional>
-#include <string_view>
 
 namespace recon_gadgets {
 
@@ -23,41 +19,14 @@ recon_options Engine::options(double tolerance) const {
     return options;
 }
 
-recon_geometry Engine::geometry(const Coordinates &k, const Grid &grid, std::size_t coils) const {
-    auto geometry = initialised(recon_geometry_init);
-    geometry.ndim = grid.ndim;
-    for (unsigned axis = 0; axis < grid.ndim; ++axis) {
-        geometry.dims[axis] = grid.dims[axis];
-        geometry.coordinates[axis] = k.k[axis].data();
-    }
-    geometry.samples = k.count;
-    geometry.coils = coils;
-    return geometry;
-}
-
 void Engine::add_plan_warnings(const recon_plan *plan, bool for_maps) {
     std::uint32_t kind = RECON_WARNING_NONE;
     const char *text = nullptr;
     for (std::uint64_t i = 0; check(recon_plan_warning(plan, i, &kind, &text)), text != nullptr; ++i) {
         // Calibration data may cover only a small part of k-space.
         if (!for_maps || kind != RECON_WARNING_EXTENT) {
-            add_warning(cause_of(kind), text);
+            add_warning(text);
         }
-    }
-}
-
-void Engine::check_coordinates(const Samples &samples, recon_status status) const {
-    // The library's messages have the index of a sample, but users need its shot.
-    if (status == RECON_NOT_FINITE) {
-        const float *end = samples.trajectory + samples.count * samples.components;
-        if (!std::all_of(samples.trajectory, end, [](float k) { return std::isfinite(k); })) {
-            throw Error(farthest_coordinate(samples) + ": coordinates must be finite numbers");
-        }
-    }
-    if (status == RECON_COORDINATE_OUT_OF_RANGE) {
-        throw Error(farthest_coordinate(samples) +
-                    ", outside [-0.5, 0.5] cycles per voxel of encodedSpace: divide coordinates in cycles per field of "
-                    "view by the matrix size, and coordinates in radians by 2 pi");
     }
 }
 
@@ -66,7 +35,7 @@ Engine::WeightSource Engine::weight_source(const Samples &samples, bool use_weig
     if (!use_weights) {
         return WeightSource::None;
     }
-    if (settings_.density == Density::Auto && samples.weighted) {
+    if (settings_.density == Density::Auto && samples.is_weighted()) {
         return WeightSource::Trajectory;
     }
     return pipe_menon && !required ? WeightSource::None : WeightSource::Computed;
@@ -86,58 +55,53 @@ void Engine::compute_weights(recon_plan *plan, std::size_t samples) const {
     check(recon_plan_set_weights(plan, weights.data(), weights.size()));
 }
 
-Engine::Plan Engine::make_plan(const Samples &samples, recon_geometry geometry, const Coordinates &k,
-                               WeightSource weights, double tolerance, bool for_maps) {
-    geometry.weights = weights == WeightSource::Trajectory ? k.weights.data() : nullptr;
+Engine::Plan Engine::make_plan(recon_geometry geometry, WeightSource weights, double tolerance, bool for_maps) {
+    if (weights != WeightSource::Trajectory) {
+        geometry.weights = nullptr;
+    }
     const auto plan_options = options(tolerance);
     recon_plan *made = nullptr;
-    const recon_status status = recon_plan_create(&geometry, &plan_options, &made);
-    check_coordinates(samples, status);
-    check(status);
+    check(recon_plan_create(&geometry, &plan_options, &made));
     Plan plan(made);
     ++plans_made_;
     add_plan_warnings(made, for_maps);
     if (weights == WeightSource::Computed) {
-        compute_weights(made, samples.count);
+        compute_weights(made, geometry.samples);
     }
     return plan;
 }
 
 Engine::CachedPlan Engine::new_plan(const ImageTask &task) {
     const Samples &samples = task.samples;
-    const Coordinates k = coordinates(samples);
-    auto scan = geometry(k, task.grid, samples.coils);
+    auto scan = samples.geometry();
     scan.coil_maps = task.maps == nullptr ? nullptr : task.maps->maps.data();
     task.field.add_to(scan);
     CachedPlan cached;
-    cached.plan = make_plan(samples, scan, k, weight_source(samples), settings_.tolerance);
-    cached.components = samples.components;
-    cached.coils = samples.coils;
-    cached.weighted = samples.weighted;
+    cached.plan = make_plan(scan, weight_source(samples), settings_.tolerance);
+    cached.coils = samples.coils();
+    cached.weighted = samples.is_weighted();
     cached.maps = task.map_id();
     cached.dims = task.grid.dims;
     return cached;
 }
 
 void Engine::update_plan(CachedPlan &cached, const ImageTask &task) {
-    const Samples &samples = task.samples;
-    const Coordinates k = coordinates(samples);
-    const WeightSource weights = weight_source(samples);
-    auto scan = geometry(k, task.grid, samples.coils);
-    scan.weights = weights == WeightSource::Trajectory ? k.weights.data() : nullptr;
+    const WeightSource weights = weight_source(task.samples);
+    auto scan = task.samples.geometry();
+    if (weights != WeightSource::Trajectory) {
+        scan.weights = nullptr;
+    }
     task.field.add_to(scan);
     recon_plan *plan = cached.plan.get();
     if (weights == WeightSource::Computed) {
         // A plan with weights does not accept a trajectory without weights, so the old weights are removed first.
         check(recon_plan_set_weights(plan, nullptr, 0));
     }
-    const recon_status status = recon_plan_set_trajectory(plan, &scan);
-    check_coordinates(samples, status);
-    check(status);
+    check(recon_plan_set_trajectory(plan, &scan));
     ++plans_updated_;
     add_plan_warnings(plan, false);
     if (weights == WeightSource::Computed) {
-        compute_weights(plan, samples.count);
+        compute_weights(plan, scan.samples);
     }
 }
 
@@ -162,27 +126,21 @@ bool Engine::is_compatible(const CachedPlan &plan, const ImageTask &task) const 
         return false;
     }
     const Samples &samples = task.samples;
-    return plan.coils == samples.coils && plan.components == samples.components && plan.weighted == samples.weighted &&
-           plan.maps == task.map_id() && plan.dims == task.grid.dims;
+    return plan.coils == samples.coils() && plan.weighted == samples.is_weighted() && plan.maps == task.map_id() &&
+           plan.dims == task.grid.dims;
 }
 
 bool Engine::matches(const CachedPlan &plan, const ImageTask &task) const {
-    const Samples &samples = task.samples;
-    const std::size_t numbers = samples.count * samples.components;
-    const bool same_maps =
-        plan.voxel_maps == task.field.ids() && (task.field.times.empty() || plan.times == samples.times);
     // The contents are compared, since any frame may have a different trajectory.
-    return same_maps && is_compatible(plan, task) && plan.trajectory.size() == numbers &&
-           std::memcmp(plan.trajectory.data(), samples.trajectory, numbers * sizeof(float)) == 0;
+    return plan.voxel_maps == task.field.ids() && plan.times == task.field.times && is_compatible(plan, task) &&
+           task.samples.has_trajectory(plan.trajectory);
 }
 
 bool Engine::seen_recently(const ImageTask &task) {
-    const auto *bytes = reinterpret_cast<const char *>(task.samples.trajectory);
-    const std::string_view numbers(bytes, task.samples.count * task.samples.components * sizeof(float));
     // Two trajectories with the same hash cost only one more plan.
     const auto [field, decay] = task.field.ids();
     const std::size_t hash =
-        std::hash<std::string_view>()(numbers) + task.map_id() + 1000003 * field + 1000000007 * decay;
+        task.samples.trajectory_hash() + task.map_id() + 1000003 * field + 1000000007 * decay;
     const auto found = std::find(trajectories_.begin(), trajectories_.end(), hash);
     const bool seen = found != trajectories_.end();
     if (seen) {
@@ -201,7 +159,6 @@ std::list<Engine::CachedPlan>::iterator Engine::find_free_plan(const ImageTask &
 }
 
 Engine::CachedPlan &Engine::find_or_make_plan(const ImageTask &task) {
-    const Samples &samples = task.samples;
     const auto equal =
         std::find_if(plans_.begin(), plans_.end(), [&](const CachedPlan &plan) { return matches(plan, task); });
     const bool recurs = seen_recently(task);
@@ -227,8 +184,8 @@ Engine::CachedPlan &Engine::find_or_make_plan(const ImageTask &task) {
     }
     plan->recurs = recurs;
     plan->voxel_maps = task.field.ids();
-    plan->times = task.field.times.empty() ? std::vector<ShotTimes>() : samples.times;
-    plan->trajectory.assign(samples.trajectory, samples.trajectory + samples.count * samples.components);
+    plan->times = task.field.times;
+    plan->trajectory = task.samples.trajectory();
     plan->bytes = plan_bytes(plan->plan.get());
     evict_plans();
     return plans_.front();

@@ -1,6 +1,6 @@
 #include "gadget_base.h"
 
-#include <log.h>
+#include "gadget_log.h"
 
 #include <algorithm>
 #include <limits>
@@ -26,7 +26,7 @@ void ReconGadgetBase::check_image_series(std::size_t series) const {
     }
 }
 
-Settings ReconGadgetBase::settings() const {
+Settings ReconGadgetBase::settings() {
     Settings s;
     s.method = method_;
     s.tolerance = tolerance.value;
@@ -57,7 +57,9 @@ Settings ReconGadgetBase::settings() const {
                     "\", but output is coils: images of virtual coils are not images of the coils; set compress to "
                     "none, or output to magnitude or complex");
     }
-    s.window = window.value;
+    s.integers = {integers, scale.value};
+    check_integers(s);
+    s.scan = parse_scan_options(properties_);
     s.device = parse_device(device);
     s.threads = std::uint32_t(std::min<std::size_t>(threads.value, 65535));
     s.plans = plans.value;
@@ -75,29 +77,22 @@ Settings ReconGadgetBase::settings() const {
     return s;
 }
 
-void ReconGadgetBase::log_properties() const {
-    GINFO("%s: recon %s, properties %s\n", name_.c_str(), recon_version(), properties_.summary().c_str());
-    for (const auto &unknown : properties_.unknown()) {
-        GERROR("%s: property %s does not exist and has no effect: the previous line lists all properties\n",
-               name_.c_str(), unknown.c_str());
-    }
-}
-
 void ReconGadgetBase::log_errors(const std::string &location, const std::vector<std::string> &problems,
                                  std::size_t images) const {
-    if (problems.empty()) {
+    // The library repeats the error of an acquisition as the error of its image.
+    if (problems.empty() || logged_refusals_.count(problems.front()) > 0) {
         return;
     }
     // Many frames fail for the same reason: only the first error is logged.
     const std::string more = problems.size() > 1 ? " (" + std::to_string(problems.size()) + " images are missing)" : "";
     const std::string others = images > 0 ? ", the other images are made" : "";
-    GERROR("%s: %s: %s%s%s\n", name_.c_str(), location.c_str(), problems.front().c_str(), more.c_str(),
-           others.c_str());
+    GERROR("%s: %s%s%s%s%s\n", name_.c_str(), location.c_str(), location.empty() ? "" : ": ",
+           problems.front().c_str(), more.c_str(), others.c_str());
 }
 
-void ReconGadgetBase::warn_once(const std::string &location, const std::optional<Warning> &warning) {
-    if (warning && warnings_.first(warning->cause)) {
-        GWARN("%s: %s: %s\n", name_.c_str(), location.c_str(), warning->text.c_str());
+void ReconGadgetBase::warn_once(const std::string &location, const std::string &warning) {
+    if (warnings_.is_first(warning)) {
+        GWARN("%s: %s: %s\n", name_.c_str(), location.c_str(), warning.c_str());
     }
 }
 
@@ -143,7 +138,7 @@ std::string describe(const ISMRMRD::ImageHeader &h) {
 
 }  // namespace
 
-void ReconGadgetBase::store_maps(Engine &engine, const IsmrmrdImageArray &images) const {
+void ReconGadgetBase::store_maps(const IsmrmrdImageArray &images) {
     const auto &data = images.data_;
     const std::array<std::size_t, 3> dims{data.get_size(0), data.get_size(1), data.get_size(2)};
     const std::size_t channels = data.get_size(3), voxels = dims[0] * dims[1] * dims[2];
@@ -157,14 +152,14 @@ void ReconGadgetBase::store_maps(Engine &engine, const IsmrmrdImageArray &images
                 throw Error("an image array has more headers than images: correct the gadget that made it");
             }
             const auto values = [&] { return real_parts(data.get_data_ptr() + i * channels * voxels, voxels); };
-            store_map(engine, header, images.meta_[i], dims, channels, values);
+            store_map(*engine_, header, images.meta_[i], dims, channels, values);
         });
         log_errors(describe(header), problems, 0);
     }
 }
 
 template <class T>
-void ReconGadgetBase::store_maps(Engine &engine, const Gadgetron::Core::Image<T> &image) const {
+void ReconGadgetBase::store_maps(const Gadgetron::Core::Image<T> &image) {
     const auto &header = std::get<ISMRMRD::ImageHeader>(image);
     const auto &data = std::get<Gadgetron::hoNDArray<T>>(image);
     const auto &meta = std::get<Gadgetron::Core::optional<ISMRMRD::MetaContainer>>(image);
@@ -173,52 +168,63 @@ void ReconGadgetBase::store_maps(Engine &engine, const Gadgetron::Core::Image<T>
         if (meta) {
             const std::array<std::size_t, 3> dims{data.get_size(0), data.get_size(1), data.get_size(2)};
             const auto values = [&] { return map_values(data.get_data_ptr(), dims[0] * dims[1] * dims[2]); };
-            store_map(engine, header, *meta, dims, data.get_size(3), values);
+            store_map(*engine_, header, *meta, dims, data.get_size(3), values);
         }
     });
     log_errors(describe(header), problems, 0);
 }
 
 void ReconGadgetBase::log_end(bool had_data) {
-    for (const auto &collector : collectors_) {
-        warn_once("the last images", collector.second.end());
+    for (const auto &line : refusals_.summary()) {
+        GERROR("%s: %s\n", name_.c_str(), line.c_str());
     }
     for (const auto &line : warnings_.summary()) {
         GWARN("%s: %s\n", name_.c_str(), line.c_str());
     }
     if (!had_data) {
         // The channel also ends without data if an earlier gadget failed.
-        GWARN("%s: this connection: no buffer or bucket came, and no image is made. If the log has an error of another "
-              "gadget, that is why. Otherwise the measurement has no image acquisitions, or an earlier gadget did not "
-              "pass them on\n",
+        GWARN("%s: this connection: no acquisition, bucket or buffer came, and no image is made. If the log has an "
+              "error of another gadget, that is why. Otherwise the measurement has no image acquisitions, or an "
+              "earlier gadget did not pass them on\n",
               name_.c_str());
     }
 }
 
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<InputMessage> &in, Gadgetron::Core::OutputChannel &out) {
-    log_properties();
-    Engine engine(settings());
+    Settings all = settings();
+    log_properties(name_.c_str(), properties_);
+    engine_.emplace(std::move(all));
     // A property that makes all images impossible ends the connection before any data arrive.
-    if (const auto invalid = engine.find_invalid_property()) {
+    if (const auto invalid = engine_->find_invalid_property()) {
         throw Error("property " + invalid->first + " is \"" + properties_.given(invalid->first) +
                     "\": " + invalid->second);
     }
-    engine.read_voxel_maps();
+    engine_->read_voxel_maps();
+    const Settings &s = engine_->settings();
+    scan_header_ = header;
+    scan_.emplace(scan_header_, s.scan);
+    integers_.emplace(s.integers.scale);
     bool had_data = false;
     for (auto message : in) {
         Gadgetron::Core::visit(
             [&](auto &input) {
                 using Type = std::decay_t<decltype(input)>;
-                if constexpr (std::is_same_v<Type, IsmrmrdReconData> || std::is_same_v<Type, AcquisitionBucket>) {
+                if constexpr (std::is_same_v<Type, Gadgetron::Core::Acquisition> ||
+                              std::is_same_v<Type, IsmrmrdReconData> || std::is_same_v<Type, AcquisitionBucket>) {
                     had_data = true;
-                    send_images(engine, input, out);
+                    send_images(input, out);
                 } else {
-                    store_maps(engine, input);
+                    store_maps(input);
                     out.push(std::move(input));
                 }
             },
             message);
     }
+    std::vector<std::string> problems;
+    attempt(problems, [&] { scan_->end(); });
+    log_errors("the end of the measurement", problems, 0);
+    log_warnings("the end of the measurement");
+    send_complete_images(out);
     log_end(had_data);
 }
 

@@ -1,15 +1,17 @@
 // The base class of the gadgets: properties, images from a buffer or bucket, and errors as lines of the log.
 #pragma once
 
-#include "calibration.h"
+#include "empty_frames.h"
 #include "engine.h"
+#include "image_batch.h"
+#include "scan_feed.h"
 
 #include <Node.h>
 #include <mri_core_acquisition_bucket.h>
 #include <mri_core_data.h>
 
 #include <new>
-#include <optional>
+#include <set>
 
 namespace recon_gadgets {
 
@@ -27,19 +29,15 @@ struct Count {
     std::size_t value;
 };
 
-// A buffer (IsmrmrdReconData), or a bucket of acquisitions without a buffer (AcquisitionBucket). All shots of a bucket
-// are used, with any kspace_encode_step_1, and may differ in length. Images may be maps of off-resonance or decay; all
-// of them are sent to the next gadget. Images of other types than float are accepted so that the error of a map with
-// such a type can name it.
+// Acquisitions as the scanner sends them, a bucket of acquisitions, or a buffer (IsmrmrdReconData). Images may be maps of
+// off-resonance or decay; all of them are sent to the next gadget. Images of other types than float are accepted so that
+// the error of a map with such a type can name it.
 using InputMessage = Gadgetron::Core::variant<
-    Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket, Gadgetron::IsmrmrdImageArray,
+    Gadgetron::Core::Acquisition, Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket, Gadgetron::IsmrmrdImageArray,
     Gadgetron::Core::Image<float>, Gadgetron::Core::Image<double>, Gadgetron::Core::Image<std::complex<float>>,
     Gadgetron::Core::Image<std::complex<double>>, Gadgetron::Core::Image<std::int16_t>,
     Gadgetron::Core::Image<std::uint16_t>, Gadgetron::Core::Image<std::int32_t>,
     Gadgetron::Core::Image<std::uint32_t>>;
-
-class ImageBatch;
-struct EncodingBuffer;
 
 // Calls f, and adds its error to the problems, so that the next image is still made.
 template <class F>
@@ -132,13 +130,16 @@ public:
         combine, std::string,
         "Combination of the coils without coil maps: rss, adaptive, or auto (adaptive if output is complex)",
         "auto");
-    NODE_PROPERTY(output, std::string, "ImageBatch: magnitude, complex, or coils (complex, one channel for each coil)",
+    NODE_PROPERTY(output, std::string, "Images: magnitude, complex, or coils (complex, one channel for each coil)",
                   "magnitude");
+    NODE_PROPERTY(integers, bool,
+                  "Send magnitudes as 16-bit unsigned integers; attribute recon_scale has their factor", false);
+    NODE_PROPERTY(scale, NonNegative,
+                  "With integers: the factor; 0: the largest value of the first image of each encoding becomes 4095", 0);
     NODE_PROPERTY(send, std::string,
                   "Messages to the next gadget: images (each image separately, as soon as it is made), or arrays (all "
                   "images of a buffer in one IsmrmrdImageArray, for gadgets that require it)",
                   "images");
-    NODE_PROPERTY(window, Count, "Length of the sliding window: number of newest buffers or buckets in an image", 1);
     NODE_PROPERTY(device, std::string, "Device: auto, cpu, cuda, or a list of GPUs, for example cuda:0,1",
                   "auto");
     NODE_PROPERTY(threads, Count, "Number of CPU threads; 0: all of the machine", 0);
@@ -151,57 +152,58 @@ public:
 private:
     // gadget_base.cpp:
 
-    Settings settings() const;
+    Settings settings();
     // Throws an Error if the last encoding's image_series_index would exceed 16 bits.
     void check_image_series(std::size_t series) const;
-    void log_properties() const;
+    // `location`: may be empty if the errors contain it.
     void log_errors(const std::string &location, const std::vector<std::string> &problems, std::size_t images) const;
     // Logs the first warning of each cause on a connection.
-    void warn_once(const std::string &location, const std::optional<Warning> &warning);
-    // Logs what is known only when the connection ends: the last missing shots, and the numbers of warnings.
+    void warn_once(const std::string &location, const std::string &warning);
+    // Logs what is known only when the connection ends: the numbers of messages.
     void log_end(bool had_data);
     // Stores images of the chain that are maps in the engine.
-    void store_maps(Engine &engine, const Gadgetron::IsmrmrdImageArray &images) const;
+    void store_maps(const Gadgetron::IsmrmrdImageArray &images);
     template <class T>
-    void store_maps(Engine &engine, const Gadgetron::Core::Image<T> &image) const;
+    void store_maps(const Gadgetron::Core::Image<T> &image);
 
-    // gadget_buffers.cpp and gadget_buckets.cpp:
+    // gadget_inputs.cpp:
 
-    // Reconstructs the images of a buffer or bucket, and sends them to the next gadget.
-    void send_images(Engine &engine, const Gadgetron::IsmrmrdReconData &data, Gadgetron::Core::OutputChannel &out);
-    void send_images(Engine &engine, const Gadgetron::AcquisitionBucket &bucket, Gadgetron::Core::OutputChannel &out);
+    // Adds the acquisitions of a message to the scan, and sends the images that are complete to the next gadget.
+    void send_images(const Gadgetron::Core::Acquisition &acquisition, Gadgetron::Core::OutputChannel &out);
+    void send_images(const Gadgetron::AcquisitionBucket &bucket, Gadgetron::Core::OutputChannel &out);
+    void send_images(const Gadgetron::IsmrmrdReconData &data, Gadgetron::Core::OutputChannel &out);
+    void add(const Gadgetron::Core::Acquisition &acquisition);
+    // Adds a frame of a buffer, and reconstructs its image. Returns whether it has one.
+    bool send_frame(const BufferView &view, const std::optional<BufferView> &reference, std::size_t frame,
+                    std::optional<ImageBatch> &batch, Gadgetron::Core::OutputChannel &out);
+    void send_encoding(const Gadgetron::IsmrmrdReconBit &bit, std::size_t encoding,
+                       Gadgetron::Core::OutputChannel &out);
+    // Begins a new scan if an earlier gadget changed the spaces of an encoding.
+    void apply_sampling(const Gadgetron::SamplingDescription &sampling, std::size_t encoding);
     // Returns whether BucketToBufferGadget shifts the rows of an encoding.
     bool has_shifted_rows(std::size_t encoding) const;
-    // Stores the calibration data of a buffer. Returns whether there are any.
-    bool store_calibration(const Gadgetron::IsmrmrdReconBit &bit, std::size_t encoding);
-    void send_encoding(Engine &engine, const Gadgetron::IsmrmrdReconBit &bit, std::size_t encoding,
-                       Gadgetron::Core::OutputChannel &out);
-    // Makes the image of a frame. Returns false if the frame has no shots.
-    bool send_frame(Engine &engine, EncodingBuffer &buffer, std::size_t frame, Gadgetron::Core::OutputChannel &out);
-    void send_image(Engine &engine, const std::vector<Shot> &shots, Gadgetron::Core::OutputChannel &out);
 
     // gadget_images.cpp:
 
-    // Returns the spaces of an encoding. `sampling`: the matrices of a buffer, or null.
-    Spaces spaces_of(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const;
-    // Stores a copy of calibration data, for the coil maps of their slice.
-    void store_calibration(const std::vector<Shot> &shots);
-    // Returns the samples of an image, with those of the sliding window.
-    Samples gather_samples(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces);
-    // Returns the calibration data of an image, or nothing without coil maps or calibration data.
-    std::optional<Samples> find_reference(const Engine &engine, const Samples &samples, const Spaces &spaces);
-    ImageInfo image_info(const Engine &engine, const Samples &samples, const Spaces &spaces,
-                         const ReconstructionResult &result);
-    void log_blades(const std::string &location, const BladeReport &blades) const;
+    // Sends all complete images to the next gadget.
+    void send_complete_images(Gadgetron::Core::OutputChannel &out);
+    void send_image(const Samples &samples, Gadgetron::Core::OutputChannel &out);
     // Reconstructs frame `frame` of a batch.
-    void make_image(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces, ImageBatch &batch,
-                    std::size_t frame);
+    void make_image(const Samples &samples, ImageBatch &batch, std::size_t frame);
+    // Returns the calibration data of an image, or nothing without coil maps or calibration data.
+    std::optional<Samples> find_reference(const Samples &samples);
+    ImageInfo image_info(const Samples &samples, const ReconstructionResult &result);
+    void log_warnings(const std::string &location);
+    void log_blades(const std::string &location, const BladeReport &blades) const;
 
+    // While messages are processed:
+    ISMRMRD::IsmrmrdHeader scan_header_;
+    std::optional<Engine> engine_;
+    std::optional<ScanFeed> scan_;
+    std::optional<IntegerConverter> integers_;
     std::map<std::size_t, std::size_t> image_counts_;  // images of each encoding so far
-    std::map<SliceKey, ShotCollector> collectors_;     // shots of images that arrive in several buckets
-    CalibrationData calibration_data_;
-    std::map<std::size_t, std::size_t> max_shots_;  // largest number of shots of an image, for each encoding
-    WarningCounter warnings_;
+    MessageCounter warnings_, refusals_;  // refusals: errors of single acquisitions
+    std::set<std::string> logged_refusals_;
 };
 
 }  // namespace recon_gadgets

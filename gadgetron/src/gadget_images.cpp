@@ -1,52 +1,18 @@
-// One image of a gadget: its spaces in the XML header, its samples, its header and attributes.
-#include "free_memory.h"
+// One image of a gadget: its calibration data, its header and attributes, and its messages in the log.
 #include "gadget_base.h"
-#include "image_batch.h"
+
+#include "text.h"
 
 #include <log.h>
 
-#include <algorithm>
 #include <chrono>
+#include <limits>
 
 namespace recon_gadgets {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// Sets the matrices and fields of view of a buffer, which an earlier gadget may have changed.
-void apply_sampling(const Gadgetron::SamplingDescription &sampling, const ISMRMRD::Encoding &encoding, Spaces &s) {
-    std::copy(sampling.encoded_matrix_.begin(), sampling.encoded_matrix_.end(), s.encoded_matrix.begin());
-    std::copy(sampling.recon_matrix_.begin(), sampling.recon_matrix_.end(), s.recon_matrix.begin());
-    std::copy(sampling.encoded_FOV_.begin(), sampling.encoded_FOV_.end(), s.encoded_fov.begin());
-    std::copy(sampling.recon_FOV_.begin(), sampling.recon_FOV_.end(), s.recon_fov.begin());
-    if (encoding.trajectory == ISMRMRD::TrajectoryType::CARTESIAN) {
-        // BucketToBufferGadget writes reconSpace here along x, but trajectories are made for encodedSpace.
-        s.encoded_matrix[0] = encoding.encodedSpace.matrixSize.x;
-        s.encoded_fov[0] = encoding.encodedSpace.fieldOfView_mm.x;
-    }
-}
-
-ExpectedShots expected_shots(const ISMRMRD::Encoding &encoding) {
-    ExpectedShots expected;
-    const auto set_limits = [&](std::size_t axis, const ISMRMRD::Limit &limit) {
-        expected.first[axis] = limit.minimum;
-        expected.last[axis] = std::max(limit.minimum, limit.maximum);
-    };
-    const auto &step1 = encoding.encodingLimits.kspace_encoding_step_1;
-    const auto &step2 = encoding.encodingLimits.kspace_encoding_step_2;
-    expected.known = step1.is_present();
-    if (expected.known) {
-        set_limits(0, *step1);
-        set_limits(1, step2.is_present() ? *step2 : ISMRMRD::Limit());
-    }
-    if (encoding.parallelImaging.is_present()) {
-        const auto &factor = encoding.parallelImaging->accelerationFactor;
-        expected.acceleration = {std::max<std::size_t>(1, factor.kspace_encoding_step_1),
-                                 std::max<std::size_t>(1, factor.kspace_encoding_step_2)};
-    }
-    return expected;
-}
 
 const char *method_text(Method method) {
     switch (method) {
@@ -65,85 +31,77 @@ double milliseconds(Clock::time_point from, Clock::time_point to) {
 
 }  // namespace
 
-Spaces ReconGadgetBase::spaces_of(std::size_t encoding, const Gadgetron::SamplingDescription *sampling) const {
-    if (encoding >= header.encoding.size()) {
-        throw Error("acquisitions refer to encoding " + std::to_string(encoding) + ", but the XML header has " +
-                    std::to_string(header.encoding.size()) + ": correct encoding_space_ref");
+void ReconGadgetBase::send_complete_images(Gadgetron::Core::OutputChannel &out) {
+    for (bool complete = false; !complete;) {
+        std::vector<std::string> problems;
+        std::string location;  // the errors of `next` contain it
+        attempt(problems, [&] {
+            const auto samples = scan_->next();
+            complete = !samples;
+            if (samples) {
+                location = samples->describe();
+                send_image(*samples, out);
+            }
+        });
+        log_errors(location, problems, 0);
+        log_warnings(location.empty() ? "an image" : location);
     }
-    const auto &e = header.encoding[encoding];
-    const auto size = [](const ISMRMRD::MatrixSize &m) { return std::array<std::size_t, 3>{m.x, m.y, m.z}; };
-    const auto fov = [](const ISMRMRD::FieldOfView_mm &f) { return std::array<double, 3>{f.x, f.y, f.z}; };
-    Spaces s;
-    s.echo_planar = e.trajectory == ISMRMRD::TrajectoryType::EPI;
-    if (const auto &slices = e.encodingLimits.slice; slices.is_present()) {
-        s.slices = std::size_t(std::max(slices->maximum, slices->minimum) - slices->minimum) + 1;
-    }
-    s.encoded_matrix = size(e.encodedSpace.matrixSize);
-    s.recon_matrix = size(e.reconSpace.matrixSize);
-    s.encoded_fov = fov(e.encodedSpace.fieldOfView_mm);
-    s.recon_fov = fov(e.reconSpace.fieldOfView_mm);
-    if (sampling != nullptr) {
-        apply_sampling(*sampling, e, s);
-    }
-    const auto &step2 = e.encodingLimits.kspace_encoding_step_2;
-    s.step2_centre = step2.is_present() ? step2.get().center : s.encoded_matrix[2] / 2;
-    s.expected = expected_shots(e);
-    return s;
 }
 
-void ReconGadgetBase::store_calibration(const std::vector<Shot> &shots) {
-    const Spaces spaces = spaces_of(shots.front().header->encoding_space_ref, nullptr);
-    calibration_data_.add(gather(shots, spaces), spaces);
+void ReconGadgetBase::send_image(const Samples &samples, Gadgetron::Core::OutputChannel &out) {
+    const Settings &settings = engine_->settings();
+    // The next gadget owns the memory of an image before the next one is made.
+    ImageBatch one(Grid(samples.properties()), engine_->channel_count(samples.coils()), 1, 1, 1);
+    make_image(samples, one, 0);
+    if (settings.send == MessageForm::ImageArrays) {
+        one.send_arrays(out);
+    } else if (settings.integers.enabled) {
+        std::vector<std::string> warnings;
+        one.send_integers(*integers_, warnings, out);
+        for (const auto &warning : warnings) {
+            warn_once(samples.describe(), warning);
+        }
+    } else {
+        one.send_image(out);
+    }
 }
 
-Samples ReconGadgetBase::gather_samples(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces) {
-    Samples samples = gather(shots, spaces);
-    const std::string location = describe(samples.last);
-    if (!spaces.expected.known) {
-        warn_once(describe(samples.first), fewer_shots(samples.shots, max_shots_[samples.first.encoding_space_ref]));
-    }
-    if (engine.settings().window <= 1) {
-        check_spread(samples, make_grid(spaces, samples.ndim));
-    }
-    std::optional<Warning> warning;
-    Samples window = engine.add_to_window(std::move(samples), &warning);
-    warn_once(location, warning);
-    return window;
-}
-
-std::optional<Samples> ReconGadgetBase::find_reference(const Engine &engine, const Samples &samples,
-                                                       const Spaces &spaces) {
-    if (engine.settings().maps == CoilMapSource::None || calibration_data_.empty()) {
+std::optional<Samples> ReconGadgetBase::find_reference(const Samples &samples) {
+    if (engine_->settings().maps == CoilMapSource::None) {
         return {};
     }
-    auto reference = calibration_data_.for_scan(samples, spaces);
-    if (!reference) {
-        warn_once(describe(samples.last),
-                  Warning{WarningCause::OtherCalibration,
-                          "the calibration acquisitions are of different slices: the coil maps of this slice are "
-                          "estimated from its own data"});
+    std::vector<std::string> warnings;
+    auto reference = samples.calibration(warnings);
+    for (const auto &warning : warnings) {
+        warn_once(samples.describe(), warning);
     }
     return reference;
 }
 
-ImageInfo ReconGadgetBase::image_info(const Engine &engine, const Samples &samples, const Spaces &spaces,
-                                      const ReconstructionResult &result) {
+ImageInfo ReconGadgetBase::image_info(const Samples &samples, const ReconstructionResult &result) {
+    const std::uint32_t encoding = samples.properties().encoding;
     ImageInfo info;
-    info.encoding = samples.first.encoding_space_ref;
-    info.channels = engine.channel_count(samples.coils);
-    info.magnitude = engine.settings().output == ImageOutput::Magnitude;
-    info.number = ++image_counts_[info.encoding];
-    warn_once(describe(samples.last), image_number_overflow(info.number));
-    info.series = std::uint16_t(engine.settings().series + info.encoding);
-    info.spaces = spaces;
-    info.grid = make_grid(spaces, samples.ndim);
+    info.channels = engine_->channel_count(samples.coils());
+    info.magnitude = engine_->settings().output == ImageOutput::Magnitude;
+    info.number = ++image_counts_[encoding];
+    if (info.number == std::size_t(std::numeric_limits<std::uint16_t>::max()) + 1) {
+        warn_once(samples.describe(), "it is image " + std::to_string(info.number) +
+                                          " of its encoding on this connection, but image_index has 16 bits and begins "
+                                          "again at 0: distinguish images by the attribute GADGETRON_ImageNumber, or "
+                                          "measure in several parts");
+    }
+    info.series = std::uint16_t(engine_->settings().series + encoding);
     info.method = method_text(method_);
-    info.samples = samples.count;
-    info.shots = samples.shots;
     info.iterations = result.iterations;
     info.residual = result.residual;
     info.blades = result.blades;
     return info;
+}
+
+void ReconGadgetBase::log_warnings(const std::string &location) {
+    for (const auto &warning : scan_->take_warnings()) {
+        warn_once(location, warning);
+    }
 }
 
 void ReconGadgetBase::log_blades(const std::string &location, const BladeReport &blades) const {
@@ -153,35 +111,25 @@ void ReconGadgetBase::log_blades(const std::string &location, const BladeReport 
     }
 }
 
-void ReconGadgetBase::make_image(Engine &engine, const std::vector<Shot> &shots, const Spaces &spaces,
-                                 ImageBatch &batch, std::size_t frame) {
+void ReconGadgetBase::make_image(const Samples &samples, ImageBatch &batch, std::size_t frame) {
     const auto start = Clock::now();
-    const Samples samples = gather_samples(engine, shots, spaces);
-    const std::string location = describe(samples.last);
-    const std::optional<Samples> reference = find_reference(engine, samples, spaces);
-    const auto gathered = Clock::now();
-    ReconstructionResult result;
-    try {
-        result = engine.reconstruct(samples, spaces, reference ? &*reference : nullptr, batch.values(frame),
-                                    batch.pending_bytes());
-    } catch (...) {
-        engine.remove_from_window(samples);
-        throw;
-    }
+    const std::string location = samples.describe();
+    const std::optional<Samples> reference = find_reference(samples);
+    const ReconstructionResult result = engine_->reconstruct(samples, reference ? &*reference : nullptr,
+                                                             batch.values(frame), batch.pending_bytes());
     for (const auto &warning : result.warnings) {
         warn_once(location, warning);
     }
     if (method_ == Method::Propeller) {
         log_blades(location, result.blades);
     }
-    const ImageInfo info = image_info(engine, samples, spaces, result);
-    batch.set_image(frame, make_image_header(*shots.front().header, info), info);
-    if (engine.settings().timing) {
-        const auto end = Clock::now();
+    batch.set_image(frame, samples, image_info(samples, result));
+    if (engine_->settings().timing) {
+        const double sorting = scan_->take_milliseconds(), total = sorting + milliseconds(start, Clock::now());
         const std::string memory = result.memory > 0 ? ", counted " + mebibytes(result.memory) : "";
         GINFO("%s: timing: %s: %zu samples of %zu coils, %zu shots: samples %.1f ms, %s; total %.1f ms%s\n",
-              name_.c_str(), location.c_str(), samples.count, samples.coils, samples.shots,
-              milliseconds(start, gathered), result.timing.c_str(), milliseconds(start, end), memory.c_str());
+              name_.c_str(), location.c_str(), samples.count(), samples.coils(), std::size_t(samples.properties().shots),
+              sorting, result.timing.c_str(), total, memory.c_str());
     }
 }
 

@@ -1,6 +1,5 @@
 #include "image_batch.h"
 
-#include "free_memory.h"
 #include "text.h"
 
 #include <algorithm>
@@ -16,13 +15,10 @@ ImageBatch::ImageBatch(const Grid &grid, std::size_t channels, std::size_t n, st
     const double copies = images > 1 ? 4 : 1;
     const double bytes = copies * double(grid.image_voxels()) * double(channels * images) * sizeof(Complex) +
                          2.0 * double(grid.voxels()) * sizeof(Complex);
-    const FreeMemory available = free_memory();
-    if (bytes > double(available.bytes)) {
-        throw Error(count_text(images, "image") + " of " + size_text(grid.image) + " voxels: more than " +
-                    mebibytes(std::uint64_t(std::min(bytes, 1e18))) + " are needed, and of " + available.limit + " " +
-                    mebibytes(available.bytes) +
-                    " are left: correct the matrices in the XML header, raise the limit, or reconstruct fewer images "
-                    "at once");
+    if (recon_check_free_memory(std::uint64_t(std::min(bytes, 1e18))) != RECON_OK) {
+        throw Error(count_text(images, "image") + " of " + size_text(grid.image) + " voxels: " +
+                    recon_last_error_message() +
+                    ". Correct the matrices in the XML header, or reconstruct fewer images at once");
     }
     array_.data_.create(
         std::vector<std::size_t>{grid.image[0], grid.image[1], grid.image[2], channels, n, s, loc});
@@ -30,9 +26,9 @@ ImageBatch::ImageBatch(const Grid &grid, std::size_t channels, std::size_t n, st
     array_.meta_.resize(images);
 }
 
-void ImageBatch::set_image(std::size_t frame, const ISMRMRD::ImageHeader &header, const ImageInfo &info) {
-    array_.headers_[frame] = header;
-    array_.meta_[frame] = make_image_attributes(header, info);
+void ImageBatch::set_image(std::size_t frame, const Samples &samples, const ImageInfo &info) {
+    array_.headers_[frame] = make_image_header(samples, info);
+    array_.meta_[frame] = make_image_attributes(samples, array_.headers_[frame], info);
     has_image_[frame] = 1;
 }
 
@@ -41,11 +37,27 @@ std::uint64_t ImageBatch::pending_bytes() const {
     return (missing + 2) * image_elements() * sizeof(Complex);
 }
 
-void ImageBatch::send_image(Gadgetron::Core::OutputChannel &out) {
+std::vector<std::size_t> ImageBatch::image_dims() {
     std::vector<std::size_t> dims;
     array_.data_.get_dimensions(dims);
-    dims.resize(4);  // [x, y, z, channels]
-    array_.data_.reshape(dims);
+    dims.resize(4);
+    return dims;
+}
+
+void ImageBatch::send_integers(IntegerConverter &converter, std::vector<std::string> &warnings,
+                               Gadgetron::Core::OutputChannel &out) {
+    auto &header = array_.headers_[0];
+    auto &meta = array_.meta_[0];
+    const std::size_t encoding = std::size_t(meta.as_long("encoding"));
+    const auto values = converter.convert(encoding, this->values(0), image_elements(), meta, warnings);
+    Gadgetron::hoNDArray<std::uint16_t> data(image_dims());
+    std::copy(values.begin(), values.end(), data.get_data_ptr());
+    header.data_type = ISMRMRD::ISMRMRD_USHORT;
+    out.push(Gadgetron::Core::Image<std::uint16_t>(header, std::move(data), std::move(meta)));
+}
+
+void ImageBatch::send_image(Gadgetron::Core::OutputChannel &out) {
+    array_.data_.reshape(image_dims());
     out.push(Gadgetron::Core::Image<Complex>(array_.headers_[0], std::move(array_.data_), std::move(array_.meta_[0])));
 }
 
@@ -54,10 +66,8 @@ void ImageBatch::send_arrays(Gadgetron::Core::OutputChannel &out) {
         out.push(std::move(array_));
         return;
     }
-    std::vector<std::size_t> dims;
-    array_.data_.get_dimensions(dims);
+    std::vector<std::size_t> dims = image_dims();
     dims.resize(7, 1);
-    dims[4] = dims[5] = dims[6] = 1;
     for (std::size_t frame = 0; frame < has_image_.size(); ++frame) {
         if (has_image_[frame]) {
             Gadgetron::IsmrmrdImageArray one;

@@ -1,11 +1,16 @@
-// The headers and attributes of images.
-#include "conversion.h"
+#include "image_headers.h"
 
+#include "text.h"
+
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace recon_gadgets {
 
-ISMRMRD::ImageHeader make_image_header(const ISMRMRD::AcquisitionHeader &a, const ImageInfo &info) {
+ISMRMRD::ImageHeader make_image_header(const Samples &samples, const ImageInfo &info) {
+    const ISMRMRD::AcquisitionHeader a = samples.first();
+    const Grid grid(samples.properties());
     ISMRMRD::ImageHeader h;
     h.version = a.version;
     h.data_type = ISMRMRD::ISMRMRD_CXFLOAT;
@@ -13,8 +18,8 @@ ISMRMRD::ImageHeader make_image_header(const ISMRMRD::AcquisitionHeader &a, cons
     h.flags = a.flags & (std::uint64_t(0xff) << 56);
     h.measurement_uid = a.measurement_uid;
     for (int axis = 0; axis < 3; ++axis) {
-        h.matrix_size[axis] = std::uint16_t(info.grid.image[axis]);
-        h.field_of_view[axis] = float(info.grid.fov[axis]);
+        h.matrix_size[axis] = std::uint16_t(grid.image[axis]);
+        h.field_of_view[axis] = float(grid.recon_fov[axis]);
         h.physiology_time_stamp[axis] = a.physiology_time_stamp[axis];
     }
     h.channels = std::uint16_t(info.channels);
@@ -40,14 +45,16 @@ ISMRMRD::ImageHeader make_image_header(const ISMRMRD::AcquisitionHeader &a, cons
     return h;
 }
 
-ISMRMRD::MetaContainer make_image_attributes(const ISMRMRD::ImageHeader &h, const ImageInfo &info) {
+ISMRMRD::MetaContainer make_image_attributes(const Samples &samples, const ISMRMRD::ImageHeader &h,
+                                             const ImageInfo &info) {
+    const auto &p = samples.properties();
     ISMRMRD::MetaContainer meta;
     const auto put = [&](const char *name, const auto &numbers) {
         for (int axis = 0; axis < 3; ++axis) {
             meta.append(name, numbers[axis]);
         }
     };
-    const auto whole = [](const std::array<std::size_t, 3> &n) {
+    const auto whole = [](const std::uint64_t *n) {
         return std::array<long, 3>{long(n[0]), long(n[1]), long(n[2])};
     };
     const auto real = [](const void *x) {
@@ -55,11 +62,11 @@ ISMRMRD::MetaContainer make_image_attributes(const ISMRMRD::ImageHeader &h, cons
         std::memcpy(v.data(), x, sizeof v);
         return std::array<double, 3>{v[0], v[1], v[2]};
     };
-    meta.set("encoding", long(info.encoding));
-    put("encoding_FOV", info.spaces.encoded_fov);
-    put("recon_FOV", info.spaces.recon_fov);
-    put("encoded_matrix", whole(info.spaces.encoded_matrix));
-    put("recon_matrix", whole(info.spaces.recon_matrix));
+    meta.set("encoding", long(p.encoding));
+    put("encoding_FOV", p.encoded_fov_mm);
+    put("recon_FOV", p.recon_fov_mm);
+    put("encoded_matrix", whole(p.encoded_matrix));
+    put("recon_matrix", whole(p.recon_matrix));
     put("PatientPosition", real(h.position));
     put("read_dir", real(h.read_dir));
     put("phase_dir", real(h.phase_dir));
@@ -75,8 +82,8 @@ ISMRMRD::MetaContainer make_image_attributes(const ISMRMRD::ImageHeader &h, cons
     meta.set("GADGETRON_SeqDescription", "_recon");
     meta.set("GADGETRON_DataRole", "Image");
     meta.set("recon_method", info.method.c_str());
-    meta.set("recon_samples", long(info.samples));
-    meta.set("recon_shots", long(info.shots));
+    meta.set("recon_samples", long(p.samples));
+    meta.set("recon_shots", long(p.shots));
     if (info.iterations > 0) {
         meta.set("recon_iterations", long(info.iterations));
         meta.set("recon_residual", info.residual);
@@ -90,6 +97,34 @@ ISMRMRD::MetaContainer make_image_attributes(const ISMRMRD::ImageHeader &h, cons
         meta.append("recon_blade_weight", blade.weight);
     }
     return meta;
+}
+
+std::vector<std::uint16_t> IntegerConverter::convert(std::size_t encoding, const Complex *magnitudes,
+                                                     std::size_t count, ISMRMRD::MetaContainer &meta,
+                                                     std::vector<std::string> &warnings) {
+    double largest = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        largest = std::max(largest, double(magnitudes[i].real()));
+    }
+    double scale = scale_;
+    if (scale == 0) {
+        double &chosen = chosen_[encoding];
+        // An image of zeros does not decide.
+        chosen = chosen == 0 && largest > 0 ? FIRST_MAXIMUM / largest : chosen;
+        scale = chosen == 0 ? 1 : chosen;
+    }
+    if (largest * scale > 65535) {
+        warnings.push_back("the largest value is " + number_text(largest * scale) + " after scaling by " +
+                           number_text(scale) + ", and values above 65535 become 65535: set property scale to at most " +
+                           number_text(65535 / largest));
+    }
+    std::vector<std::uint16_t> values(count);
+    std::transform(magnitudes, magnitudes + count, values.begin(), [&](const Complex &z) {
+        return std::uint16_t(std::lround(std::min(double(z.real()) * scale, 65535.0)));
+    });
+    meta.set("GADGETRON_ScaleRatio", scale);
+    meta.set("recon_scale", scale);
+    return values;
 }
 
 }  // namespace recon_gadgets

@@ -1,15 +1,23 @@
 // Calls of recon's C API: initial values of structures, errors as exceptions, and warnings.
 #pragma once
 
-#include "conversion.h"
-
 #include <recon.h>
 
+#include <complex>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace recon_gadgets {
+
+using Complex = std::complex<float>;
+
+// An error in the data or the properties. The text is one line with cause and remedy.
+struct Error : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
 
 // Throws an Error with the library's message if a call failed.
 void check(recon_status status);
@@ -25,10 +33,22 @@ S initialised(recon_status (*init)(S *, std::uint32_t)) {
 // Returns the bytes that a plan holds on host and device.
 std::uint64_t plan_bytes(const recon_plan *plan);
 
-// Returns the cause for a kind of the library's warnings.
-WarningCause cause_of(std::uint32_t kind);
+// Returns the warnings of the last call on this thread. `prefix` begins each text.
+std::vector<std::string> warnings_of_call(const std::string &prefix = "");
 
-// Returns the warnings of the last call on this thread, joined for each cause. `prefix` begins each text.
-std::map<WarningCause, std::string> warnings_of_call(const std::string &prefix = "");
+// Returns whether two messages differ only in their numbers: they have the same cause.
+bool has_same_cause(const std::string &a, const std::string &b);
+
+// Counts messages on a connection by cause: only the first message of a cause is logged.
+class MessageCounter {
+public:
+    // Counts a message. Returns whether it is the first of its cause.
+    bool is_first(const std::string &text);
+    // Returns a line for each cause with more than one message.
+    std::vector<std::string> summary() const;
+
+private:
+    std::map<std::string, std::pair<std::string, std::size_t>> messages_;  // first text and count, by cause
+};
 
 }  // namespace recon_gadgets

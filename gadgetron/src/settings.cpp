@@ -1,6 +1,5 @@
 #include "settings.h"
 
-#include "library.h"
 #include "text.h"
 
 #include <algorithm>
@@ -57,6 +56,20 @@ void check_voxel_map_settings(const Settings &s) {
     }
 }
 
+void check_integers(const Settings &s) {
+    if (s.integers.enabled && s.output != ImageOutput::Magnitude) {
+        throw Error("property integers is true, but complex numbers cannot be sent as integers: set output to "
+                    "magnitude, or integers to false");
+    }
+    if (s.integers.enabled && s.send == MessageForm::ImageArrays) {
+        throw Error("property integers is true, but the images of an IsmrmrdImageArray are complex: set send to "
+                    "images, or integers to false");
+    }
+    if (!s.integers.enabled && s.integers.scale > 0) {
+        throw Error("property scale has no effect without integers: set integers to true, or remove it");
+    }
+}
+
 CompressionTarget parse_compress(const std::string &value) {
     if (value == "none") {
         return {};
@@ -69,6 +82,33 @@ CompressionTarget parse_compress(const std::string &value) {
                     "\": it must be none, a number of coils, or a percentage of the energy such as 99%");
     }
     return percent ? CompressionTarget{0, number / 100} : CompressionTarget{std::size_t(number), 0};
+}
+
+recon_scan_options parse_scan_options(Properties &p) {
+    auto options = initialised(recon_scan_options_init);
+    const auto whole = [&](const char *name, std::uint32_t fallback) {
+        return std::uint32_t(p.count(name, fallback, 1000000000));
+    };
+    const auto real = [&](const char *name, double fallback) { return p.number(name, fallback, -1e9, 1e9); };
+    options.complete = p.choice("complete", options.complete);
+    options.conjugate = p.flag("conjugate", false);
+    options.whiten = parse_choice<bool>("whiten", p.text("whiten", "auto"), {{"auto", true}, {"none", false}});
+    options.window = whole("window", 1);
+    options.header_trajectory = p.choice("header_trajectory", options.header_trajectory);
+    options.convention = p.choice("convention", options.convention);
+    options.spoke_number = p.choice("spoke_number", options.spoke_number);
+    options.spiral_extent = p.choice("spiral_extent", options.spiral_extent);
+    options.golden_angle = std::int32_t(p.number("golden_angle", options.golden_angle, -1000, 1000));
+    options.spoke_count = whole("spoke_count", options.spoke_count);
+    options.frames_per_rotation = whole("frames_per_rotation", options.frames_per_rotation);
+    options.readout_samples = whole("readout_samples", options.readout_samples);
+    options.angle_range_degrees = real("angle_range_degrees", options.angle_range_degrees);
+    options.first_angle_degrees = real("first_angle_degrees", options.first_angle_degrees);
+    options.center_sample = real("center_sample", options.center_sample);
+    options.gradient_delay_us = real("gradient_delay_us", options.gradient_delay_us);
+    options.sample_time_us = real("sample_time_us", options.sample_time_us);
+    options.acquisition_delay_us = real("acquisition_delay_us", options.acquisition_delay_us);
+    return options;
 }
 
 Device parse_device(const std::string &value) {
@@ -119,7 +159,8 @@ std::string Properties::text(const std::string &name, const std::string &fallbac
 }
 
 double Properties::number(const std::string &name, double fallback, double min, double max) {
-    const std::string *given = find(name, number_text(fallback));
+    // The library's default is NAN for numbers that the header may contain.
+    const std::string *given = find(name, std::isnan(fallback) ? "from the data" : number_text(fallback));
     if (given == nullptr) {
         return fallback;
     }
@@ -153,6 +194,15 @@ bool Properties::flag(const std::string &name, bool fallback) {
         return fallback;
     }
     return parse_choice<bool>(name, *given, {{"true", true}, {"false", false}, {"1", true}, {"0", false}});
+}
+
+std::uint32_t Properties::choice(const std::string &name, std::uint32_t fallback) {
+    const std::string *given = find(name, recon_choice_word(name.c_str(), fallback));
+    std::uint32_t number = fallback;
+    if (given != nullptr && recon_choice(name.c_str(), given->c_str(), &number) != RECON_OK) {
+        throw Error(std::string("property ") + recon_last_error_message());
+    }
+    return number;
 }
 
 std::string Properties::given(const std::string &name) const {

@@ -41,6 +41,12 @@ struct BladeSettings {
     bool rotation = true, translation = true, weighting = true;
 };
 
+// Images as 16-bit unsigned integers.
+struct Integers {
+    bool enabled = false;
+    double scale = 0;  // factor of the magnitudes; 0: chosen for the first image of each encoding
+};
+
 // All properties of a gadget.
 struct Settings {
     Method method = Method::Grid;
@@ -64,7 +70,8 @@ struct Settings {
     CoilCombination combine = CoilCombination::Auto;
     ImageOutput output = ImageOutput::Magnitude;
     MessageForm send = MessageForm::SingleImages;
-    std::size_t window = 1;
+    Integers integers;
+    recon_scan_options scan = initialised(recon_scan_options_init);
     Device device;
     std::uint32_t threads = 0;
     std::size_t plans = 16, memory = 0;  // memory in MiB; 0: no limit
@@ -98,11 +105,20 @@ void check_blade_settings(const Settings &settings);
 // Throws an Error if a method without off-resonance has a map, or if times are set without a map.
 void check_voxel_map_settings(const Settings &settings);
 
+// Throws an Error if integers cannot represent the images, or scale has no effect.
+void check_integers(const Settings &settings);
+
 // Returns the target of the property compress: none, a number of coils, or a percentage such as 99%.
 CompressionTarget parse_compress(const std::string &value);
 
 // Returns the device of the property device: auto, cpu, cuda, or a list of GPUs such as cuda:0,1.
 Device parse_device(const std::string &value);
+
+class Properties;
+
+// Reads the properties for the interpretation of acquisitions, which have the names of the fields of
+// recon_scan_options, except `whiten`: auto or none.
+recon_scan_options parse_scan_options(Properties &properties);
 
 // The properties of a gadget in a chain. Each is read once, with its default.
 class Properties {
@@ -116,6 +132,9 @@ public:
     double number(const std::string &name, double fallback, double min, double max);
     std::size_t count(const std::string &name, std::size_t fallback, std::size_t max);
     bool flag(const std::string &name, bool fallback);
+
+    // Returns the number of a word in the C API, whose option has the name of the property.
+    std::uint32_t choice(const std::string &name, std::uint32_t fallback);
 
     // Returns all properties that were read: "tolerance=0.0001 (default), iterations=12, ...".
     const std::string &summary() const { return summary_; }

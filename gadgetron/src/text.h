@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 
@@ -23,6 +24,11 @@ inline std::string size_text(const std::array<std::size_t, 3> &n) {
 // Formats a count with its noun: "1 channel", "2 channels".
 inline std::string count_text(std::size_t count, const std::string &noun) {
     return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+// Formats a number of bytes, rounded up: "3 MiB".
+inline std::string mebibytes(std::uint64_t bytes) {
+    return std::to_string((bytes >> 20) + ((bytes & 0xfffff) != 0 ? 1 : 0)) + " MiB";
 }
 
 }  // namespace recon_gadgets

@@ -14,9 +14,9 @@ namespace recon_gadgets {
 namespace {
 
 // Returns whether voxels of reconSpace and encodedSpace have the same size, as the program and recon_resize do.
-bool has_equal_voxels(const Grid &grid, const Spaces &spaces) {
+bool has_equal_voxels(const Grid &grid) {
     for (unsigned axis = 0; axis < grid.ndim; ++axis) {
-        const double encoded = spaces.encoded_fov[axis], recon = spaces.recon_fov[axis];
+        const double encoded = grid.encoded_fov[axis], recon = grid.recon_fov[axis];
         if (encoded > 0 && recon > 0 &&
             std::llround(double(grid.image[axis]) * encoded / recon) != (long long)(grid.dims[axis])) {
             return false;
@@ -106,7 +106,7 @@ const VoxelMap *VoxelMaps::find(MapKind kind, unsigned slice) const {
     return found == maps_.end() ? nullptr : &found->second;
 }
 
-const VoxelMap *VoxelMaps::fit(MapKind kind, unsigned slice, const Grid &grid, const Spaces &spaces) {
+const VoxelMap *VoxelMaps::fit(MapKind kind, unsigned slice, const Grid &grid) {
     if (find(kind, slice) == nullptr) {
         return nullptr;
     }
@@ -114,7 +114,7 @@ const VoxelMap *VoxelMaps::fit(MapKind kind, unsigned slice, const Grid &grid, c
     if (map.dims == grid.dims) {
         return &map;
     }
-    if (map.dims != grid.image || !has_equal_voxels(grid, spaces)) {
+    if (map.dims != grid.image || !has_equal_voxels(grid)) {
         throw Error(std::string("the map of property ") + property_of(kind) + " has " + size_text(map.dims) +
                     " voxels, but the image is computed on the " + size_text(grid.dims) +
                     " of encodedSpace: make the map with that matrix and field of view, or with those of reconSpace (" +

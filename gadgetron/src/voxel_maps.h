@@ -1,11 +1,9 @@
 // Maps of off-resonance and of decay: one number per voxel, from a file or from images in the chain.
 #pragma once
 
-#include "conversion.h"
+#include "samples.h"
 
-#include <map>
-#include <optional>
-#include <utility>
+#include <ismrmrd/meta.h>
 
 namespace recon_gadgets {
 
@@ -51,7 +49,7 @@ public:
     const VoxelMap *find(MapKind kind, unsigned slice) const;
     // Returns the map of a slice, or null, on the matrix of encodedSpace, on which images are computed. A map on the
     // matrix of reconSpace is padded with zeros if its voxels have the same size. Throws an Error for other matrices.
-    const VoxelMap *fit(MapKind kind, unsigned slice, const Grid &grid, const Spaces &spaces);
+    const VoxelMap *fit(MapKind kind, unsigned slice, const Grid &grid);
     // Returns the number of maps of a kind.
     std::size_t count(MapKind kind) const;
 

@@ -1,4 +1,5 @@
 // The motion of PROPELLER blades: the estimate, the image compared with the C API, and messages.
+#include "image_headers.h"
 #include "scan.h"
 
 #include <algorithm>
@@ -144,17 +145,17 @@ void errors(const MovedBlades &blades) {
     changed.spaces.encoded_fov[1] *= 1.01;
     CHECK_ERROR([&] { image(engine, changed); }, "1 mm wide and 1.019", "square voxels", "ReconGridGadget");
     changed.spaces.encoded_fov = {0, 0, 0};
-    CHECK_ERROR([&] { image(engine, changed); }, "fieldOfView_mm.x of encodedSpace is 0");
+    CHECK_ERROR([&] { image(engine, changed); }, "square voxels");
 
     changed = blades.scan;
     float &k = changed.trajectory[2 * (2 * MovedBlades::readout + 5)];
     k = 0.7f;
-    CHECK_ERROR([&] { image(engine, changed); }, "kx is 0.7 in sample 5 of shot 2", "outside");
+    CHECK_ERROR([&] { image(engine, changed); }, "acquisition 2", "sample 5: coordinate 0 is 0.7, outside");
     k = std::nanf("");
-    CHECK_ERROR([&] { image(engine, changed); }, "kx is nan in sample 5 of shot 2", "number");
+    CHECK_ERROR([&] { image(engine, changed); }, "acquisition 2", "sample 5", "NaN");
     changed = blades.scan;
     changed.kspace[changed.samples() + 7] = Complex(0, INFINITY);
-    CHECK_ERROR([&] { image(engine, changed); }, "sample 7 of shot 0, coil 1");
+    CHECK_ERROR([&] { image(engine, changed); }, "acquisition 0: coil 1, sample 7");
     const Scan radial(64, 40, 128, 1);
     CHECK_ERROR([&] { image(engine, radial); }, "PROPELLER");
     Settings s = settings(Method::Propeller);
@@ -172,7 +173,7 @@ void warnings(const MovedBlades &blades, std::mt19937 &random) {
     s.blades.phase = parse_phase("none");
     Engine engine(s);
     const auto found = warnings_of(engine, noise);
-    CHECK(found.size() == 1 && found[0].cause == WarningCause::BladeMotion && contains(found[0].text, "disagree"));
+    CHECK(found.size() == 1 && contains(found[0], "disagree"));
 }
 
 // The estimate includes the library's bytes of recon_propeller.
@@ -181,15 +182,14 @@ void memory(const MovedBlades &blades) {
     for (const char *phase : {"smooth", "none"}) {
         Settings s = settings(Method::Propeller);
         s.blades.phase = parse_phase(phase);
-        const auto bytes =
-            Engine(s).estimate_memory(samples, coordinates(samples), blades.scan.spaces, nullptr);
+        const auto bytes = Engine(s).estimate_memory(samples, nullptr);
         const recon_geometry g = blades.scan.geometry();
         const recon_options options = plan_options(s.tolerance);
         recon_propeller_options propeller = initialised(recon_propeller_options_init);
         propeller.phase = s.blades.phase;
         std::uint64_t library_bytes = 0;
         check(recon_propeller_memory(&g, &options, &propeller, &library_bytes));
-        CHECK(library_bytes > 0 && bytes > library_bytes && bytes < library_bytes + 30 * samples.count + (1 << 20));
+        CHECK(library_bytes > 0 && bytes > library_bytes && bytes < library_bytes + 30 * samples.count() + (1 << 20));
     }
 }
 
@@ -206,7 +206,8 @@ void messages() {
           "0.50");
     ImageInfo info;
     info.blades = two;
-    const auto meta = make_image_attributes(ISMRMRD::ImageHeader(), info);
+    const Samples samples = Scan(32, 20, 64, 1).gathered();
+    const auto meta = make_image_attributes(samples, make_image_header(samples, info), info);
     CHECK(meta.length("recon_blade_rotation") == 2 && meta.as_double("recon_blade_rotation", 1) == -2);
     CHECK(meta.as_double("recon_blade_translation_x", 1) == 3 && meta.as_double("recon_blade_translation_y", 0) == -1);
     CHECK(meta.as_double("recon_blade_correlation", 0) == 0.99 && meta.as_double("recon_blade_weight", 1) == 0.5);

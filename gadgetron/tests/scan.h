@@ -3,12 +3,50 @@
 
 #include "check.h"
 #include "engine.h"
-#include "library.h"
+#include "scan_feed.h"
 
 #include <cmath>
 #include <memory>
 
 using namespace recon_gadgets;
+
+// The spaces of an encoding.
+struct Spaces {
+    std::array<std::size_t, 3> encoded_matrix{}, recon_matrix{};
+    std::array<double, 3> encoded_fov{}, recon_fov{};  // mm
+    ISMRMRD::TrajectoryType trajectory = ISMRMRD::TrajectoryType::OTHER;
+
+    // Returns a header with one encoding.
+    ISMRMRD::IsmrmrdHeader header() const {
+        const auto space = [](const std::array<std::size_t, 3> &n, const std::array<double, 3> &mm) {
+            ISMRMRD::EncodingSpace space;
+            space.matrixSize = ISMRMRD::MatrixSize{};
+            space.matrixSize.x = std::uint16_t(n[0]), space.matrixSize.y = std::uint16_t(n[1]);
+            space.matrixSize.z = std::uint16_t(n[2]);
+            space.fieldOfView_mm.x = float(mm[0]), space.fieldOfView_mm.y = float(mm[1]);
+            space.fieldOfView_mm.z = float(mm[2]);
+            return space;
+        };
+        ISMRMRD::IsmrmrdHeader header;
+        header.encoding.resize(1);
+        header.encoding[0].encodedSpace = space(encoded_matrix, encoded_fov);
+        header.encoding[0].reconSpace = space(recon_matrix, recon_fov);
+        header.encoding[0].trajectory = trajectory;
+        header.experimentalConditions.H1resonanceFrequency_Hz = 123200000;
+        return header;
+    }
+};
+
+// Returns the samples of the first frame of a buffer.
+inline Samples gather(const BufferView &view, const Spaces &spaces) {
+    ScanFeed feed(spaces.header(), initialised(recon_scan_options_init));
+    const auto *first = first_header(view, 0);
+    if (first == nullptr || feed.add_frame(view, 0, *first, false) == 0) {
+        throw Error("no row was acquired");
+    }
+    feed.complete();
+    return *feed.next();
+}
 
 // A scan of the phantom on golden-angle spokes.
 struct Scan {
@@ -64,7 +102,7 @@ struct Scan {
         return v;
     }
 
-    Samples gathered() const { return gather(shots_of_frame(view(), 0, 0, 0), spaces); }
+    Samples gathered() const { return gather(view(), spaces); }
 
     void set_slice(unsigned slice) {
         for (auto &h : headers) {
@@ -92,10 +130,10 @@ inline Settings settings(Method method) {
 // Reconstructs a scan, and writes its image to `out`.
 inline ReconstructionResult reconstruct(Engine &engine, const Scan &scan, std::vector<Complex> &out,
                                         const Samples *reference = nullptr) {
-    const Samples samples = engine.add_to_window(scan.gathered());
+    const Samples samples = scan.gathered();
     const Complex unwritten(std::nanf(""), 0);
-    out.assign(make_grid(scan.spaces, 2).image_voxels() * engine.channel_count(scan.coils), unwritten);
-    return engine.reconstruct(samples, scan.spaces, reference, out.data());
+    out.assign(Grid(samples.properties()).image_voxels() * engine.channel_count(scan.coils), unwritten);
+    return engine.reconstruct(samples, reference, out.data());
 }
 
 // Returns the image of a scan.
@@ -106,7 +144,7 @@ inline std::vector<Complex> image(Engine &engine, const Scan &scan, const Sample
 }
 
 // Returns the warnings about the image of a scan.
-inline std::vector<Warning> warnings_of(Engine &engine, const Scan &scan) {
+inline std::vector<std::string> warnings_of(Engine &engine, const Scan &scan) {
     std::vector<Complex> out;
     return reconstruct(engine, scan, out).warnings;
 }

@@ -136,7 +136,7 @@ struct RadialScan {
         BufferView v;
         v.e0 = readout, v.e1 = spokes, v.e2 = v.n = v.s = v.loc = 1, v.coils = coils;
         v.data = kspace.data(), v.trajectory = trajectory.data(), v.trajectory_size = ndim, v.headers = headers.data();
-        return gather(shots_of_frame(v, 0, 0, 0), spaces);
+        return gather(v, spaces);
     }
 };
 
@@ -179,7 +179,7 @@ void matrices() {
             s.combine = CoilCombination::RootSumOfSquares, s.iterations = 4;
             Engine engine(s);
             std::vector<Complex> out(product(c.recon), Complex(std::nanf(""), 0));
-            const ReconstructionResult result = engine.reconstruct(samples, scan.spaces, nullptr, out.data());
+            const ReconstructionResult result = engine.reconstruct(samples, nullptr, out.data());
             CHECK(out == expected_image(scan, c, method) && result.warnings.empty());
         }
     }
