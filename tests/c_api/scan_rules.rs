@@ -94,7 +94,7 @@ fn noise(samples: usize, sample_time_us: f32) -> (AcquisitionHeader, Vec<Complex
     (header, first.clone().chain(second).collect())
 }
 
-/// Returns the data of two coils, and these data whitened: `ratio` is the variance of their noise over that of the noise
+/// Returns the data of two coils, and these data whitened. `ratio`: the variance of their noise over that of the noise
 /// samples.
 fn two_coils(count: usize, ratio: f32) -> (Vec<Complex<f32>>, Vec<Complex<f32>>) {
     let data: Vec<Complex<f32>> = (0..2 * count).map(|i| complex(i as f32 + 1.0, 7.0 - (i * i % 11) as f32)).collect();
@@ -182,6 +182,8 @@ fn data_before_their_noise_are_not_whitened() {
     let (noise_header, noise_data) = noise(1000, 5.0);
     for whiten in [0, 1] {
         let scan = ScanHandle::new(|o| o.whiten = whiten);
+        // Compressed samples are not read.
+        ok(scan.whiten(&two_coil_line(5.0, flag::bit(flag::COMPRESSION_1)), &mut []));
         let mut data = original.clone();
         // A navigator does not settle the units.
         ok(scan.whiten(&two_coil_line(5.0, NAVIGATOR), &mut data));

@@ -134,7 +134,7 @@ impl ImageHandle {
             .map(|at| AcquisitionHeader::from_bytes(unsafe { &*at.cast::<[u8; AcquisitionHeader::BYTES]>() }))
     }
 
-    /// Returns the calibration data; `None` if there are none.
+    /// Returns the calibration data; `None` for a null pointer.
     pub fn calibration(&self) -> Option<ImageHandle> {
         let mut calibration = null_mut();
         // SAFETY: the image is alive.
