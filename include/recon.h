@@ -2049,8 +2049,8 @@ recon_status recon_scan_image_geometry(const recon_scan_image *image, recon_geom
 // Destroys the data of an image. NULL is ignored.
 void recon_scan_image_destroy(recon_scan_image *image);
 
-// Writes the numbers of acquisitions so far by their use. Lines of embedded calibration are counted for both purposes
-// when their image is complete.
+// Writes the numbers of acquisitions so far by their use, refused ones included. Lines of embedded calibration are
+// counted for both purposes when their image is complete.
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 recon_status recon_scan_acquisitions(recon_scan *scan, recon_scan_counts *counts);

@@ -426,8 +426,8 @@ pub unsafe extern "C" fn recon_scan_image_destroy(image: *mut recon_scan_image) 
     }
 }
 
-/// Writes the numbers of acquisitions so far by their use. Lines of embedded calibration are counted for both purposes
-/// when their image is complete.
+/// Writes the numbers of acquisitions so far by their use, refused ones included. Lines of embedded calibration are
+/// counted for both purposes when their image is complete.
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 #[no_mangle]

@@ -167,16 +167,13 @@ impl ScanAssembler {
         data: &[Complex<f32>],
     ) -> Result<AcquisitionUse> {
         let usage = AcquisitionUse::of_flags(header.flags);
-        if usage.is_used() {
-            if let Err(error) = header.check_encoding() {
-                self.refuse(number, header, &error);
-                return Err(error);
-            }
-        }
         *self.uses.entry(usage).or_default() += 1;
         match usage {
             AcquisitionUse::Unused(_) => {}
-            AcquisitionUse::Noise => self.noise.add(header, &with_sign_of_model(data, self.options.conjugate)?)?,
+            AcquisitionUse::Noise => {
+                header.check_encoding()?;
+                self.noise.add(header, &with_sign_of_model(data, self.options.conjugate)?)?;
+            }
             _ => {
                 let order = self.next_order(header);
                 self.add_signal(Shot { number, header: *header, usage, order }, trajectory, data)?;
@@ -185,10 +182,11 @@ impl ScanAssembler {
         Ok(usage)
     }
 
-    /// Records an acquisition that the caller cannot add because of this error: its image and calibration data are not
+    /// Counts an acquisition that the caller cannot add because of this error: its image and calibration data are not
     /// made without it.
     pub fn refuse(&mut self, number: usize, header: &AcquisitionHeader, error: &Error) {
         let usage = AcquisitionUse::of_flags(header.flags);
+        *self.uses.entry(usage).or_default() += 1;
         if usage.has(AcquisitionPurpose::Image) || usage.has(AcquisitionPurpose::Calibration) {
             let order = self.next_order(header);
             self.refuse_shot(Shot { number, header: *header, usage, order }, error);
@@ -484,6 +482,7 @@ fn check_len(header: &AcquisitionHeader, data: &[Complex<f32>]) -> Result<()> {
 
 /// Checks the arrays of an acquisition.
 fn check_data(header: &AcquisitionHeader, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+    header.check_encoding()?;
     let (count, dimensions) = (header.number_of_samples as usize, header.trajectory_dimensions as usize);
     if trajectory.len() != count * dimensions {
         let (n, d, need) = (trajectory.len(), dimensions, count * dimensions);
