@@ -1319,9 +1319,9 @@ void recon_plan_destroy(recon_plan *plan);
 // cannot fail.
 void recon_release_memory(void);
 
-// Checks that as many bytes of memory are free on this machine and in all control groups of this process. Linux ends a
-// process without a message when it uses more. If they are not free, memory that the library keeps is first returned to
-// the system as by recon_release_memory.
+// Checks that `bytes` bytes of memory are free on this machine and in all control groups of this process. Linux ends a
+// process without a message when it uses more. If they are not free, recon_release_memory is called first. Without
+// /proc, every number is accepted.
 //
 // recon_plan_memory returns the bytes of a plan and its operations in advance.
 //
@@ -1946,22 +1946,19 @@ void recon_scan_destroy(recon_scan *scan);
 // - trajectory: float [trajectory_dimensions, number_of_samples]; NULL if the header's trajectory_dimensions is 0.
 // - data: complex float [number_of_samples, active_channels].
 //
-// Acquisitions that are not used, such as navigators, are counted. After an error the next ones can be added. An image is
-// not made without an acquisition that was refused: recon_scan_next returns the error in place of the image, except if
-// the image is already complete. Calibration data are not made without such an acquisition either, with a warning.
+// Acquisitions that are not used, such as navigators, are counted. After an error the next ones can be added. An image
+// is not made without an acquisition that was refused: recon_scan_next returns the error in place of the image, except
+// if the image is already complete. Calibration data are not made without such an acquisition either, with a warning.
 //
 // Errors: the message begins with the number of the acquisition, from 0.
 // - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_NOT_FINITE, with coil and sample.
 // - RECON_BAD_FILE for a negative sample time, and for an image that is already complete.
 // - RECON_UNSUPPORTED for compressed samples.
-recon_status recon_scan_add(recon_scan *scan,
-                            const void *header,
-                            const float *trajectory,
-                            const void *data);
+recon_status recon_scan_add(recon_scan *scan, const void *header, const float *trajectory, const void *data);
 
-// Whitens the data of one acquisition in place, for hosts in which a later step sorts acquisitions. The noise is that of
-// earlier calls of recon_scan_add. The acquisition is not added.
+// Whitens the data of one acquisition in place, for hosts in which a later step sorts acquisitions. The noise is that
+// of earlier calls of recon_scan_add. The acquisition is not added.
 //
 // - header: as for recon_scan_add.
 // - data: complex float [number_of_samples, active_channels], written.
@@ -1979,19 +1976,17 @@ recon_status recon_scan_add(recon_scan *scan,
 //
 // Errors: the data are unchanged.
 // - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
-// - RECON_BAD_FILE for a negative sample time, RECON_UNSUPPORTED for compressed samples.
+// - RECON_BAD_FILE for a negative sample time, RECON_UNSUPPORTED for compressed samples of used acquisitions.
 // - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE, RECON_NOT_FINITE if the noise cannot whiten the
 //   data.
-recon_status recon_scan_whiten(recon_scan *scan,
-                               const void *header,
-                               void *data);
+recon_status recon_scan_whiten(recon_scan *scan, const void *header, void *data);
 
 // Completes the images of the acquisitions so far, also if the counter of the option complete did not change. Later
 // acquisitions with the same counters begin a new image of the same index. For real-time scans, in which every n
 // acquisitions are one image.
 //
-// Missing shots are counted over all images of an index: recon_last_warning returns RECON_WARNING_ACQUISITIONS for those
-// of the previous repetition.
+// Shots are counted over all images of an index: recon_last_warning returns RECON_WARNING_ACQUISITIONS if shots of the
+// previous repetition are missing.
 //
 // Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_scan_complete(recon_scan *scan);
@@ -2001,8 +1996,8 @@ recon_status recon_scan_complete(recon_scan *scan);
 // recon_last_warning returns
 //
 // - RECON_WARNING_NOISE if noise acquisitions had no effect, because they came after the first data of their coils
-// - RECON_WARNING_ACQUISITIONS if the XML header names a noise scan, the option whiten is set, and no noise came; and if
-//   shots of images are missing that recon_scan_complete completed
+// - RECON_WARNING_ACQUISITIONS if the XML header names a noise scan, the option whiten is set, and no noise came
+// - RECON_WARNING_ACQUISITIONS if shots are missing in images that recon_scan_complete completed
 //
 // Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 recon_status recon_scan_end(recon_scan *scan);
@@ -2054,8 +2049,8 @@ recon_status recon_scan_image_geometry(const recon_scan_image *image, recon_geom
 // Destroys the data of an image. NULL is ignored.
 void recon_scan_image_destroy(recon_scan_image *image);
 
-// Writes the numbers of acquisitions so far by their use. Lines of embedded calibration are counted for both purposes
-// when their image is complete.
+// Writes the numbers of acquisitions so far by their use, refused ones included. Lines of embedded calibration are
+// counted for both purposes when their image is complete.
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 recon_status recon_scan_acquisitions(recon_scan *scan, recon_scan_counts *counts);

@@ -22,6 +22,7 @@ struct Input {
     xml: Option<Vec<u8>>,
     complete: u32,
     conjugate: bool,
+    window: u32,
     acquisitions: Vec<Acquisition>,
 }
 
@@ -34,6 +35,8 @@ struct Acquisition {
     dimensions: Option<u8>,
     value: f32,
     k: f32,
+    /// Whether the images of the acquisitions so far are completed.
+    completes: bool,
 }
 
 const XML: &str = "<ismrmrdHeader><encoding><encodedSpace><matrixSize><x>16</x><y>16</y><z>1</z></matrixSize>\
@@ -75,6 +78,7 @@ fuzz_target!(|input: Input| {
         recon_scan_options_init(options.as_mut_ptr(), size_of::<recon_scan_options>() as u32);
         let mut options = options.assume_init();
         (options.complete, options.conjugate) = (input.complete % 7, input.conjugate.into());
+        options.window = input.window % 4;
         let status = recon_scan_create(text.as_ptr().cast(), text.len() as u64, &raw const options, &raw mut scan);
         if status != recon_status::RECON_OK {
             assert_ne!(status, recon_status::RECON_INTERNAL);
@@ -88,10 +92,15 @@ fuzz_target!(|input: Input| {
             if samples * coils.max(dimensions) > 1 << 16 {
                 continue;
             }
-            let (trajectory, data) =
+            let (trajectory, mut data) =
                 (vec![a.k; samples * dimensions], vec![Complex::new(a.value, 1.0); samples * coils]);
             let status = recon_scan_add(scan, bytes.as_ptr().cast(), trajectory.as_ptr(), data.as_ptr().cast());
             assert_ne!(status, recon_status::RECON_INTERNAL);
+            let status = recon_scan_whiten(scan, bytes.as_ptr().cast(), data.as_mut_ptr().cast());
+            assert_ne!(status, recon_status::RECON_INTERNAL);
+            if a.completes {
+                assert_eq!(recon_scan_complete(scan), recon_status::RECON_OK);
+            }
             take(scan);
         }
         assert_eq!(recon_scan_end(scan), recon_status::RECON_OK);

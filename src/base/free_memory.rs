@@ -15,8 +15,8 @@ struct FreeMemory {
     limit: String,
 }
 
-/// Checks that the machine, and all control groups of this process, have as many free bytes. If they do not, the
-/// library's cached memory is released first. Without /proc, every number of bytes is accepted.
+/// Checks that the machine and all control groups of this process have `bytes` free bytes. If they do not, the library
+/// first releases its cached memory. Without /proc, every number of bytes is accepted.
 ///
 /// # Errors
 /// `OutOfHostMemory`, with the limit and the free bytes.

@@ -30,9 +30,9 @@ pub extern "C" fn recon_release_memory() {
     call_without_allocation(release_memory);
 }
 
-/// Checks that as many bytes of memory are free on this machine and in all control groups of this process. Linux ends a
-/// process without a message when it uses more. If they are not free, memory that the library keeps is first returned to
-/// the system as by recon_release_memory.
+/// Checks that `bytes` bytes of memory are free on this machine and in all control groups of this process. Linux ends a
+/// process without a message when it uses more. If they are not free, recon_release_memory is called first. Without
+/// /proc, every number is accepted.
 ///
 /// recon_plan_memory returns the bytes of a plan and its operations in advance.
 ///

@@ -152,9 +152,9 @@ pub unsafe extern "C" fn recon_scan_destroy(scan: *mut recon_scan) {
 /// - trajectory: float [trajectory_dimensions, number_of_samples]; NULL if the header's trajectory_dimensions is 0.
 /// - data: complex float [number_of_samples, active_channels].
 ///
-/// Acquisitions that are not used, such as navigators, are counted. After an error the next ones can be added. An image is
-/// not made without an acquisition that was refused: recon_scan_next returns the error in place of the image, except if
-/// the image is already complete. Calibration data are not made without such an acquisition either, with a warning.
+/// Acquisitions that are not used, such as navigators, are counted. After an error the next ones can be added. An image
+/// is not made without an acquisition that was refused: recon_scan_next returns the error in place of the image, except
+/// if the image is already complete. Calibration data are not made without such an acquisition either, with a warning.
 ///
 /// Errors: the message begins with the number of the acquisition, from 0.
 /// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
@@ -204,8 +204,8 @@ pub unsafe extern "C" fn recon_scan_add(
     })
 }
 
-/// Whitens the data of one acquisition in place, for hosts in which a later step sorts acquisitions. The noise is that of
-/// earlier calls of recon_scan_add. The acquisition is not added.
+/// Whitens the data of one acquisition in place, for hosts in which a later step sorts acquisitions. The noise is that
+/// of earlier calls of recon_scan_add. The acquisition is not added.
 ///
 /// - header: as for recon_scan_add.
 /// - data: complex float [number_of_samples, active_channels], written.
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn recon_scan_add(
 ///
 /// Errors: the data are unchanged.
 /// - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
-/// - RECON_BAD_FILE for a negative sample time, RECON_UNSUPPORTED for compressed samples.
+/// - RECON_BAD_FILE for a negative sample time, RECON_UNSUPPORTED for compressed samples of used acquisitions.
 /// - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE, RECON_NOT_FINITE if the noise cannot whiten the
 ///   data.
 #[no_mangle]
@@ -237,8 +237,9 @@ pub unsafe extern "C" fn recon_scan_whiten(
         let mut arrays = CallArrays::default();
         let mut state = state_of(scan)?;
         let header = read_header(&mut arrays, header)?;
-        // Compressed samples are shorter than the header announces.
-        if header.check_encoding().is_err() && !AcquisitionUse::of_flags(header.flags).is_used() {
+        // Compressed samples are shorter than the header announces, and are not read.
+        let is_whitened = state.assembler.has_whitening() && AcquisitionUse::of_flags(header.flags).is_used();
+        if header.check_encoding().is_err() && !is_whitened {
             return Ok(());
         }
         let whitened = header.check_encoding().and_then(|()| {
@@ -265,8 +266,8 @@ unsafe fn read_header(arrays: &mut CallArrays, header: *const c_void) -> Result<
 /// acquisitions with the same counters begin a new image of the same index. For real-time scans, in which every n
 /// acquisitions are one image.
 ///
-/// Missing shots are counted over all images of an index: recon_last_warning returns RECON_WARNING_ACQUISITIONS for those
-/// of the previous repetition.
+/// Shots are counted over all images of an index: recon_last_warning returns RECON_WARNING_ACQUISITIONS if shots of the
+/// previous repetition are missing.
 ///
 /// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
@@ -283,8 +284,8 @@ pub unsafe extern "C" fn recon_scan_complete(scan: *mut recon_scan) -> recon_sta
 /// recon_last_warning returns
 ///
 /// - RECON_WARNING_NOISE if noise acquisitions had no effect, because they came after the first data of their coils
-/// - RECON_WARNING_ACQUISITIONS if the XML header names a noise scan, the option whiten is set, and no noise came; and if
-///   shots of images are missing that recon_scan_complete completed
+/// - RECON_WARNING_ACQUISITIONS if the XML header names a noise scan, the option whiten is set, and no noise came
+/// - RECON_WARNING_ACQUISITIONS if shots are missing in images that recon_scan_complete completed
 ///
 /// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
@@ -425,8 +426,8 @@ pub unsafe extern "C" fn recon_scan_image_destroy(image: *mut recon_scan_image) 
     }
 }
 
-/// Writes the numbers of acquisitions so far by their use. Lines of embedded calibration are counted for both purposes
-/// when their image is complete.
+/// Writes the numbers of acquisitions so far by their use, refused ones included. Lines of embedded calibration are
+/// counted for both purposes when their image is complete.
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 #[no_mangle]

@@ -151,8 +151,8 @@ impl ScanAssembler {
     /// messages. Returns its use.
     ///
     /// # Errors
-    /// The image and the calibration data of an acquisition that is refused are not made without it, except if the image
-    /// is already complete: [`next_image`](Self::next_image) returns the error.
+    /// The image and the calibration data of an acquisition that is refused are not made without it:
+    /// [`next_image`](Self::next_image) returns the error. An image that is already complete is unchanged.
     ///
     /// - `BadFile` for lengths that the header does not announce, a sample time that is not one, and an acquisition of
     ///   an image that is already complete.
@@ -167,16 +167,13 @@ impl ScanAssembler {
         data: &[Complex<f32>],
     ) -> Result<AcquisitionUse> {
         let usage = AcquisitionUse::of_flags(header.flags);
-        if usage.is_used() {
-            if let Err(error) = header.check_encoding() {
-                self.refuse(number, header, &error);
-                return Err(error);
-            }
-        }
         *self.uses.entry(usage).or_default() += 1;
         match usage {
             AcquisitionUse::Unused(_) => {}
-            AcquisitionUse::Noise => self.noise.add(header, &with_sign_of_model(data, self.options.conjugate)?)?,
+            AcquisitionUse::Noise => {
+                header.check_encoding()?;
+                self.noise.add(header, &with_sign_of_model(data, self.options.conjugate)?)?;
+            }
             _ => {
                 let order = self.next_order(header);
                 self.add_signal(Shot { number, header: *header, usage, order }, trajectory, data)?;
@@ -185,10 +182,11 @@ impl ScanAssembler {
         Ok(usage)
     }
 
-    /// Records an acquisition that the caller cannot add because of this error: its image and calibration data are not
+    /// Counts an acquisition that the caller cannot add because of this error: its image and calibration data are not
     /// made without it.
     pub fn refuse(&mut self, number: usize, header: &AcquisitionHeader, error: &Error) {
         let usage = AcquisitionUse::of_flags(header.flags);
+        *self.uses.entry(usage).or_default() += 1;
         if usage.has(AcquisitionPurpose::Image) || usage.has(AcquisitionPurpose::Calibration) {
             let order = self.next_order(header);
             self.refuse_shot(Shot { number, header: *header, usage, order }, error);
@@ -196,7 +194,7 @@ impl ScanAssembler {
     }
 
     fn refuse_shot(&mut self, shot: Shot, error: &Error) {
-        // Without an acquisition that comes too late, the image is as it was.
+        // An image that is already complete is unchanged.
         let Ok(parts) = self.open_image(&shot) else { return };
         parts.into_iter().for_each(|part| part.refuse(shot, error));
     }
@@ -204,11 +202,11 @@ impl ScanAssembler {
     /// Whitens the data of an acquisition in place, [samples, coils], for hosts in which a later step sorts
     /// acquisitions. The noise is that of earlier calls of [`add`](Self::add).
     ///
-    /// The data stay unchanged if the option `whiten` is not set or no noise came so far, for noise, for an acquisition
-    /// that is not used and has other coils than the noise, and if they are not finite.
+    /// The data stay unchanged without the option `whiten`, without noise so far, and if they are not finite. Data of
+    /// noise, and of an acquisition that is not used and has a different number of coils than the noise, also do.
     ///
     /// # Errors
-    /// The data are unchanged. Those of [`whiten`](super::whiten); `BadFile` for a wrong length or sample time;
+    /// The data are unchanged. The errors of [`whiten`](super::whiten); `BadFile` for a wrong length or sample time;
     /// `Unsupported` for compressed samples.
     pub fn whiten(&mut self, header: &AcquisitionHeader, data: &mut [Complex<f32>]) -> Result<()> {
         if !self.options.whiten {
@@ -223,6 +221,11 @@ impl ScanAssembler {
         let Some(whitened) = self.noise.whiten_acquisition(header, &of_model)? else { return Ok(()) };
         data.iter_mut().zip(whitened).for_each(|(to, z)| *to = if conjugate { z.conj() } else { z });
         Ok(())
+    }
+
+    /// Returns whether [`whiten`](Self::whiten) may change data: the option is set, and noise came.
+    pub fn has_whitening(&self) -> bool {
+        self.options.whiten && self.noise.has_samples()
     }
 
     /// Returns the number of earlier acquisitions of the same encoding, slice, contrast and set.
@@ -306,8 +309,9 @@ impl ScanAssembler {
         self.complete_images(indices, true);
     }
 
-    /// Ends the measurement: all images are complete. Warns of missing shots of images that [`complete`](Self::complete)
-    /// completed, and, if the option `whiten` is set, of noise that had no effect or did not come.
+    /// Ends the measurement: all images are complete. Warns of missing shots of images that
+    /// [`complete`](Self::complete) completed. With the option `whiten`, warns of noise that had no effect or did not
+    /// come.
     pub fn end(&mut self) {
         self.complete_where(|_| true);
         for (key, mut collector) in std::mem::take(&mut self.collectors) {
@@ -389,9 +393,9 @@ impl ScanAssembler {
     /// Returns `None` without a complete image.
     ///
     /// # Errors
-    /// `BadFile`, `CoordinateOutOfRange`, `NotFinite`, `Unsupported` if the acquisitions do not give an image, or one of
-    /// them was refused; the errors of [`whiten`](super::whiten). This image is left out, and the next call returns the
-    /// next one.
+    /// This image is left out, and the next call returns the next one. `BadFile`, `CoordinateOutOfRange`, `NotFinite`,
+    /// `Unsupported` if the acquisitions do not give an image; the error of an acquisition that was refused; the errors
+    /// of [`whiten`](super::whiten).
     pub fn next_image(&mut self) -> Option<Result<AssembledImage>> {
         let shots = self.complete.pop_front()?;
         Some(self.assemble(shots))
@@ -478,6 +482,7 @@ fn check_len(header: &AcquisitionHeader, data: &[Complex<f32>]) -> Result<()> {
 
 /// Checks the arrays of an acquisition.
 fn check_data(header: &AcquisitionHeader, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+    header.check_encoding()?;
     let (count, dimensions) = (header.number_of_samples as usize, header.trajectory_dimensions as usize);
     if trajectory.len() != count * dimensions {
         let (n, d, need) = (trajectory.len(), dimensions, count * dimensions);

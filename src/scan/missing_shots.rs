@@ -81,11 +81,11 @@ impl StepRange {
 }
 
 /// Returns a warning if shots are missing: a measurement was cut short, or shots were lost. The text begins with the
-/// verb, after "an image". `steps`: the different steps of the shots. `count`: the number of shots, of which several may
-/// have the same step.
+/// verb, after "an image". `steps`: the different steps of the shots. `count`: the number of shots, of which several
+/// may have the same step.
 ///
-/// Shots may be missing by design if the last shots were acquired, and the shots have equal distances or the number that
-/// parallel imaging announces.
+/// Shots may be missing by design if the last shots were acquired, and the shots have equal distances or the number
+/// that parallel imaging announces.
 pub(super) fn missing_shots(expected: &ExpectedShots, steps: &BTreeSet<EncodingStep>, count: usize) -> Option<String> {
     let all = if expected.is_known { expected.shots() } else { 0 };
     if steps.is_empty() || count >= all {
@@ -148,8 +148,8 @@ pub(super) fn fewer_shots(count: usize, max_count: &mut usize) -> Option<String>
     ))
 }
 
-/// The shots of one image that is completed in several parts. All parts have arrived when the next repetition begins, or
-/// at the end of the measurement.
+/// The shots of one image that is completed in several parts. All parts have arrived when the next repetition begins,
+/// or at the end of the measurement.
 #[derive(Default)]
 pub(super) struct ShotCollector {
     expected: ExpectedShots,

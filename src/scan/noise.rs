@@ -74,6 +74,11 @@ impl NoiseWhitener {
         Ok(())
     }
 
+    /// Returns whether there is noise.
+    pub fn has_samples(&self) -> bool {
+        self.samples.values().flatten().any(|coil| !coil.is_empty())
+    }
+
     /// Returns the noise so far, one entry per number of coils and sample time.
     ///
     /// # Errors
@@ -92,9 +97,9 @@ impl NoiseWhitener {
     /// Whitens the data of an image, if noise was measured.
     ///
     /// # Errors
-    /// Those of [`whiten`](super::whiten).
+    /// The errors of [`whiten`](super::whiten).
     pub fn whiten_scan(&mut self, scan: &mut Scan) -> Result<()> {
-        if self.samples.is_empty() {
+        if !self.has_samples() {
             self.settled_coils.insert(scan.coils);
             return Ok(());
         }
@@ -107,7 +112,7 @@ impl NoiseWhitener {
     /// noise, the acquisition is noise, it is not used and has other coils than the noise, or its data are not finite.
     ///
     /// # Errors
-    /// Those of [`whiten`](super::whiten); `BadFile` for a sample time that is not one.
+    /// The errors of [`whiten`](super::whiten); `BadFile` for a sample time that is not one.
     pub fn whiten_acquisition(
         &mut self,
         header: &AcquisitionHeader,
@@ -117,7 +122,7 @@ impl NoiseWhitener {
         if usage == AcquisitionUse::Noise || data.is_empty() {
             return Ok(None);
         }
-        if self.samples.is_empty() {
+        if !self.has_samples() {
             if usage.is_used() {
                 self.settled_coils.insert(coils);
             }

@@ -54,7 +54,7 @@ impl ShotData {
         if self.problem.is_some() {
             return Ok(());
         }
-        // An acquisition that does not fit is no error here: the image reports it.
+        // The image, not this call, reports an acquisition that does not fit.
         self.problem = self.check(shot).err();
         if self.problem.is_some() {
             return Ok(());

@@ -15,6 +15,7 @@ mod partial_fourier;
 mod phase_differences;
 mod propeller;
 mod results;
+mod scan_rules;
 mod scans;
 mod simulation;
 mod support;

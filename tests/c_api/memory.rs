@@ -31,6 +31,16 @@ fn memory_limits_are_met_and_errors_give_the_required_bytes() {
     Handle::new(&g, &limited(u64::MAX, 0));
 }
 
+#[test]
+fn free_memory_is_compared_with_bytes() {
+    ok(recon_check_free_memory(0));
+    ok(recon_check_free_memory(1 << 20));
+    if cfg!(target_os = "linux") {
+        let words = ["17592186044416 MiB are needed", "MiB of ", "MiB are left", "raise the limit"];
+        fails(recon_check_free_memory(u64::MAX), RECON_OUT_OF_HOST_MEMORY, &words);
+    }
+}
+
 /// Estimates follow from sizes alone and equal those of the Rust API, which tests/memory.rs compares with allocations.
 #[test]
 fn memory_estimates_are_those_of_the_rust_api() {

@@ -4,10 +4,10 @@ use crate::acquisitions::header_bytes;
 use crate::support::*;
 use recon::scan::{flag, AcquisitionHeader, EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 
-const MATRIX: [usize; 3] = [16, 12, 1];
+pub const MATRIX: [usize; 3] = [16, 12, 1];
 
-/// Returns the XML header of a Cartesian scan.
-fn xml() -> String {
+/// Returns the header of a Cartesian scan.
+pub fn cartesian() -> Header {
     let space = EncodingSpace { matrix: MATRIX, fov_mm: [160.0, 120.0, 5.0] };
     let limits = EncodingLimits { minimum: 0, maximum: MATRIX[1] as u16 - 1, center: MATRIX[1] as u16 / 2 };
     let encoding = HeaderEncoding {
@@ -17,10 +17,14 @@ fn xml() -> String {
         steps: [Some(limits), None],
         ..Default::default()
     };
-    Header { encodings: vec![encoding], ..Default::default() }.to_xml()
+    Header { encodings: vec![encoding], ..Default::default() }
 }
 
-fn line(step: usize, repetition: usize) -> AcquisitionHeader {
+fn xml() -> String {
+    cartesian().to_xml()
+}
+
+pub fn line(step: usize, repetition: usize) -> AcquisitionHeader {
     let mut header = AcquisitionHeader {
         number_of_samples: MATRIX[0] as u16,
         active_channels: 1,
@@ -31,49 +35,73 @@ fn line(step: usize, repetition: usize) -> AcquisitionHeader {
     header
 }
 
-fn samples(step: usize, repetition: usize) -> Vec<Complex<f32>> {
+pub fn samples(step: usize, repetition: usize) -> Vec<Complex<f32>> {
     (0..MATRIX[0]).map(|i| Complex::new((100 * repetition + step) as f32, i as f32)).collect()
 }
 
 /// A scan that is destroyed when it goes out of scope.
-struct ScanHandle(*mut recon_scan);
+pub struct ScanHandle(pub *mut recon_scan);
 
 // SAFETY: several threads may use a scan.
 unsafe impl Sync for ScanHandle {}
 
 impl ScanHandle {
-    fn new(change: impl FnOnce(&mut recon_scan_options)) -> ScanHandle {
+    pub fn new(change: impl FnOnce(&mut recon_scan_options)) -> ScanHandle {
+        ScanHandle::with_header(&cartesian(), change)
+    }
+
+    pub fn with_header(header: &Header, change: impl FnOnce(&mut recon_scan_options)) -> ScanHandle {
         let mut options = init(recon_scan_options_init);
         change(&mut options);
-        let (text, mut scan) = (xml(), null_mut());
+        let (text, mut scan) = (header.to_xml(), null_mut());
         // SAFETY: the text has this length.
         ok(unsafe { recon_scan_create(text.as_ptr().cast(), text.len() as u64, &raw const options, &raw mut scan) });
         ScanHandle(scan)
     }
 
-    fn add(&self, header: &AcquisitionHeader, data: &[Complex<f32>]) -> recon_status {
+    pub fn add(&self, header: &AcquisitionHeader, data: &[Complex<f32>]) -> recon_status {
         // SAFETY: the data have the length that the header announces, or an error comes first.
         unsafe { recon_scan_add(self.0, header_bytes(header).as_ptr().cast(), null(), data.as_ptr().cast()) }
     }
 
-    fn add_lines(&self, repetition: usize) {
+    pub fn add_lines(&self, repetition: usize) {
         (0..MATRIX[1]).for_each(|step| ok(self.add(&line(step, repetition), &samples(step, repetition))));
     }
 
+    /// Returns the status of the next image, which does not exist.
+    pub fn next_fails(&self, status: recon_status, words: &[&str]) {
+        let unset = 0x1230 as *mut recon_scan_image;
+        let mut image = unset;
+        // SAFETY: the scan is alive.
+        fails(unsafe { recon_scan_next(self.0, &raw mut image) }, status, words);
+        assert_eq!(image, unset, "the image was written");
+    }
+
     /// Returns the next image; `None` if no image is complete.
-    fn next(&self) -> Option<ImageHandle> {
+    pub fn next(&self) -> Option<ImageHandle> {
         let mut image = null_mut();
         // SAFETY: the scan is alive.
         ok(unsafe { recon_scan_next(self.0, &raw mut image) });
         (!image.is_null()).then_some(ImageHandle(image))
     }
 
-    fn end(&self) {
+    pub fn complete(&self) {
+        // SAFETY: the scan is alive.
+        ok(unsafe { recon_scan_complete(self.0) });
+    }
+
+    /// Whitens the data of an acquisition.
+    pub fn whiten(&self, header: &AcquisitionHeader, data: &mut [Complex<f32>]) -> recon_status {
+        // SAFETY: the data have the length that the header announces, or an error comes first.
+        unsafe { recon_scan_whiten(self.0, header_bytes(header).as_ptr().cast(), data.as_mut_ptr().cast()) }
+    }
+
+    pub fn end(&self) {
         // SAFETY: the scan is alive.
         ok(unsafe { recon_scan_end(self.0) });
     }
 
-    fn counts(&self) -> recon_scan_counts {
+    pub fn counts(&self) -> recon_scan_counts {
         let mut counts = init(recon_scan_counts_init);
         // SAFETY: the scan and the structure are alive.
         ok(unsafe { recon_scan_acquisitions(self.0, &raw mut counts) });
@@ -88,17 +116,33 @@ impl Drop for ScanHandle {
     }
 }
 
-struct ImageHandle(*mut recon_scan_image);
+pub struct ImageHandle(pub *mut recon_scan_image);
 
 impl ImageHandle {
-    fn properties(&self) -> recon_scan_properties {
+    pub fn properties(&self) -> recon_scan_properties {
         let mut properties = init(recon_scan_properties_init);
         // SAFETY: the image and the structure are alive.
         ok(unsafe { recon_scan_image_properties(self.0, &raw mut properties) });
         properties
     }
 
-    fn kspace(&self) -> Vec<Complex<f32>> {
+    /// Returns the headers of the first and the last acquisition.
+    pub fn acquisitions(&self) -> [AcquisitionHeader; 2] {
+        let p = self.properties();
+        // SAFETY: the arrays have the documented length.
+        [p.first_acquisition, p.last_acquisition]
+            .map(|at| AcquisitionHeader::from_bytes(unsafe { &*at.cast::<[u8; AcquisitionHeader::BYTES]>() }))
+    }
+
+    /// Returns the calibration data; `None` for a null pointer.
+    pub fn calibration(&self) -> Option<ImageHandle> {
+        let mut calibration = null_mut();
+        // SAFETY: the image is alive.
+        ok(unsafe { recon_scan_image_calibration(self.0, &raw mut calibration) });
+        (!calibration.is_null()).then_some(ImageHandle(calibration))
+    }
+
+    pub fn kspace(&self) -> Vec<Complex<f32>> {
         let p = self.properties();
         // SAFETY: the array has the documented length.
         unsafe { std::slice::from_raw_parts(p.kspace.cast(), (p.samples * p.coils) as usize) }.to_vec()
@@ -135,6 +179,10 @@ fn null_pointers_name_the_argument() {
         null_pointer(recon_scan_add(scan.0, header.as_ptr().cast(), null(), null()), "data");
         let spoke = header_bytes(&AcquisitionHeader { trajectory_dimensions: 2, ..line(0, 1) });
         null_pointer(recon_scan_add(scan.0, spoke.as_ptr().cast(), null(), data.as_ptr().cast()), "trajectory");
+        null_pointer(recon_scan_whiten(null_mut(), header.as_ptr().cast(), data.as_ptr() as *mut c_void), "scan");
+        null_pointer(recon_scan_whiten(scan.0, null(), data.as_ptr() as *mut c_void), "header");
+        null_pointer(recon_scan_whiten(scan.0, header.as_ptr().cast(), null_mut()), "data");
+        null_pointer(recon_scan_complete(null_mut()), "scan");
         null_pointer(recon_scan_end(null_mut()), "scan");
         null_pointer(recon_scan_next(null_mut(), &raw mut image_out), "scan");
         null_pointer(recon_scan_next(scan.0, null_mut()), "image");
@@ -151,7 +199,8 @@ fn null_pointers_name_the_argument() {
         recon_scan_image_destroy(null_mut());
     }
     assert!(scan_out.is_null() && image_out.is_null());
-    assert_eq!(scan.counts().image, MATRIX[1] as u64);
+    // Acquisitions without data or trajectory are counted.
+    assert_eq!(scan.counts().image, MATRIX[1] as u64 + 2);
 }
 
 #[test]
@@ -223,31 +272,54 @@ fn images_are_complete_when_their_counter_changes() {
     assert_eq!((p.samples, p.shots, p.coils, p.ndim, p.repetition), (192, 12, 1, 2, 2));
 }
 
+/// An acquisition that is refused is missing in its image: the image is refused for the same reason.
 #[test]
-fn a_scan_continues_after_an_error() {
+fn images_are_not_made_without_refused_acquisitions() {
     let scan = ScanHandle::new(|_| ());
+    (0..7).for_each(|repetition| scan.add_lines(repetition));
     let mut bad = samples(0, 0);
     bad[3].re = f32::NAN;
-    fails(scan.add(&line(0, 0), &bad), RECON_NOT_FINITE, &["acquisition 0", "coil 0, sample 3"]);
-    scan.add_lines(0);
+    fails(scan.add(&line(0, 1), &bad), RECON_NOT_FINITE, &["acquisition 84", "coil 0, sample 3"]);
     // Compressed samples are shorter than the header announces, and are not read.
-    let compressed = AcquisitionHeader { flags: flag::bit(flag::COMPRESSION_1), ..line(1, 1) };
-    fails(scan.add(&compressed, &[]), RECON_UNSUPPORTED, &["acquisition 13", "compressed"]);
+    let compressed = AcquisitionHeader { flags: flag::bit(flag::COMPRESSION_1), ..line(1, 2) };
+    fails(scan.add(&compressed, &[]), RECON_UNSUPPORTED, &["acquisition 85", "compressed"]);
     let unused = AcquisitionHeader { flags: 1 << 22, number_of_samples: u16::MAX, ..line(0, 0) };
     ok(scan.add(&unused, &[]));
-    ok(scan.add(&AcquisitionHeader { discard_pre: 99, ..line(0, 1) }, &samples(0, 1)));
+    ok(scan.add(&AcquisitionHeader { discard_pre: 99, ..line(0, 3) }, &samples(0, 3)));
+    let backwards = AcquisitionHeader { sample_time_us: -1.0, ..line(0, 4) };
+    fails(scan.add(&backwards, &samples(0, 4)), RECON_BAD_FILE, &["acquisition 88", "-1 microseconds"]);
+    // SAFETY: data and trajectory are null, which is found before they are read.
+    unsafe {
+        let header = header_bytes(&line(0, 5));
+        let status = recon_scan_add(scan.0, header.as_ptr().cast(), null(), null());
+        fails(status, RECON_NULL_POINTER, &["acquisition 89", "data"]);
+        let header = header_bytes(&AcquisitionHeader { trajectory_dimensions: 2, ..line(0, 6) });
+        let status = recon_scan_add(scan.0, header.as_ptr().cast(), null(), bad.as_ptr().cast());
+        fails(status, RECON_NULL_POINTER, &["acquisition 90", "trajectory"]);
+    }
+    // An image of which no acquisition was accepted; its first error counts.
+    fails(scan.add(&line(0, 7), &bad), RECON_NOT_FINITE, &["acquisition 91"]);
+    fails(scan.add(&AcquisitionHeader { sample_time_us: -1.0, ..line(1, 7) }, &bad), RECON_BAD_FILE, &[]);
     scan.end();
     let image = scan.next().unwrap();
     assert_eq!(warnings(), []);
     let expected: Vec<Complex<f32>> = (0..MATRIX[1]).flat_map(|step| samples(step, 0)).collect();
     same(&image.kspace(), &expected);
-    let mut next = null_mut();
-    // SAFETY: the scan is alive.
-    let status = unsafe { recon_scan_next(scan.0, &raw mut next) };
-    fails(status, RECON_BAD_FILE, &["acquisition 15 keeps no samples"]);
-    assert!(next.is_null() && scan.next().is_none());
+    scan.next_fails(RECON_NOT_FINITE, &["acquisition 84: coil 0, sample 3"]);
+    scan.next_fails(RECON_UNSUPPORTED, &["acquisition 85", "compressed"]);
+    scan.next_fails(RECON_BAD_FILE, &["acquisition 87 keeps no samples"]);
+    scan.next_fails(RECON_BAD_FILE, &["acquisition 88", "-1 microseconds"]);
+    scan.next_fails(RECON_NULL_POINTER, &["acquisition 89", "data"]);
+    scan.next_fails(RECON_NULL_POINTER, &["acquisition 90", "trajectory"]);
+    scan.next_fails(RECON_NOT_FINITE, &["acquisition 91"]);
+    assert!(scan.next().is_none());
     let counts = scan.counts();
-    assert_eq!((counts.unused, counts.noise, counts.calibration), (1, 0, 0));
+    assert_eq!((counts.image, counts.unused, counts.noise, counts.calibration), (92, 1, 0, 0));
+    // An image that is complete stays as it is, also if it was not taken.
+    let scan = ScanHandle::new(|o| o.complete = recon_scan_counter::RECON_SCAN_COUNTER_REPETITION as u32);
+    (0..2).for_each(|repetition| scan.add_lines(repetition));
+    fails(scan.add(&line(0, 0), &bad), RECON_NOT_FINITE, &["acquisition 24"]);
+    same(&scan.next().unwrap().kspace(), &expected);
 }
 
 #[test]

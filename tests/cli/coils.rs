@@ -1,7 +1,7 @@
 //! Several coils: whitening, compression, coil maps.
 
 use crate::io::tests::write_cfl;
-use crate::{noise, only_image, TempDir};
+use crate::{noise, only_image, with_lock, write_dataset, TempDir};
 use std::fs;
 
 #[test]
@@ -68,6 +68,19 @@ fn whitening_and_compression() {
     dir.fails(1, "simulate --matrix 9,9 --snr 9 --coupling 0.5 -o a.h5", &["more --coils"]);
     dir.fails(1, "simulate --matrix 9,9 --coils 2 --snr 9 --noise-gain 0 -o a.h5", &["--noise-gain is 0"]);
     dir.fails(1, "simulate --matrix 9,9 --snr 9 --noise-samples 5 -o a.cfl", &["--noise-samples"]);
+}
+
+#[test]
+fn a_noise_scan_that_is_missing_causes_a_warning() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 24,24 --shots 40 --coils 2 --snr 30 -o plain.h5");
+    let mut dataset = with_lock(|| crate::io::ismrmrd::read_dataset(dir.path("plain.h5"), None)).unwrap();
+    dataset.header.dependencies = vec![("NOISE".to_owned(), "45_6".to_owned())];
+    write_dataset(dir.path("scan.h5"), &dataset);
+    let out = dir.run("grid scan.h5 -o image.h5");
+    assert!(out.status == Some(0) && out.stderr.contains("names measurement \"45_6\" as its noise scan"), "{out:?}");
+    // Not if the data are not to be whitened.
+    dir.ok("grid scan.h5 --whiten none -o image.h5");
 }
 
 #[test]
