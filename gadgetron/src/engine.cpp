@@ -181,8 +181,7 @@ ReconstructionResult Engine::reconstruct_coils(ImageTask task, Complex *image, s
         watch.stage("coil maps");
     }
     CachedPlan *plan = nullptr;
-    // Corrected blades have a different trajectory in each image, for which recon_propeller makes its own plan.
-    if (settings_.method != Method::Propeller) {
+    if (uses_plan()) {
         plan = &find_or_make_plan(task);
         watch.stage("plan");
     }
@@ -205,7 +204,11 @@ void Engine::compute_images(const ImageTask &task, CachedPlan *plan, Complex *co
     const Samples &samples = task.samples;
     switch (settings_.method) {
         case Method::Grid:
-            check(recon_grid(plan->plan.get(), samples.kspace(), computed));
+            if (settings_.partial_fourier) {
+                fill_missing_side(task, computed);
+            } else {
+                check(recon_grid(plan->plan.get(), samples.kspace(), computed));
+            }
             break;
         case Method::Fbp:
             check(recon_fbp(plan->plan.get(), settings_.filter, samples.kspace(), computed));
@@ -239,6 +242,19 @@ void Engine::solve(const ImageTask &task, CachedPlan &plan, Complex *computed, R
     if (settings_.warm_start) {
         store_last_image(task, computed);
     }
+}
+
+void Engine::fill_missing_side(const ImageTask &task, Complex *computed) {
+    auto scan = task.samples.geometry();
+    if (weight_source(task.samples) != WeightSource::Trajectory) {
+        scan.weights = nullptr;
+    }
+    scan.coil_maps = task.maps == nullptr ? nullptr : task.maps->maps.data();
+    const auto plan_options = options(settings_.tolerance);
+    auto method = initialised(recon_partial_fourier_options_init);
+    method.method = *settings_.partial_fourier;
+    check(recon_partial_fourier(&scan, &plan_options, &method, task.samples.kspace(), computed, nullptr));
+    add_warnings_of_call();
 }
 
 recon_propeller_options Engine::propeller_options() const {

@@ -153,6 +153,11 @@ private:
     // Writes the gridding of blades without their motion to `computed`, and returns the motion.
     BladeReport correct_blades(const ImageTask &task, Complex *computed);
     recon_propeller_options propeller_options() const;
+    // Writes images of data of which a side of k-space is missing to `computed`.
+    void fill_missing_side(const ImageTask &task, Complex *computed);
+    // Returns whether the method uses a cached plan. Corrected blades have a different trajectory in each image, for
+    // which the library makes its own plan, as for partial Fourier.
+    bool uses_plan() const { return settings_.method != Method::Propeller && !settings_.partial_fourier; }
     // Returns the capacity for six numbers per blade, as a blade has at least two lines of two samples.
     static std::size_t motion_capacity(const Samples &samples) { return 6 * (samples.count() / 4); }
 

@@ -97,7 +97,10 @@ private:
     std::uint64_t reconstruction_peak() const {
         std::uint64_t operation = 0;
         switch (settings_.method) {
-            case Method::Grid: operation = plan_.host_grid; break;
+            case Method::Grid:
+                // recon_partial_fourier has four arrays of the size of the image, and one of the size of the data.
+                operation = settings_.partial_fourier ? 4 * image_bytes_ + data_bytes() : plan_.host_grid;
+                break;
             case Method::Fbp: operation = plan_.host_fbp; break;
             case Method::Propeller: operation = input_bytes_ + propeller_bytes(); break;
             case Method::Fhd: operation = plan_.host_transform; break;
@@ -115,10 +118,11 @@ private:
         return bytes + motion_capacity(task_.samples) * sizeof(double);
     }
 
+    std::uint64_t data_bytes() const { return task_.samples.count() * coils_ * sizeof(Complex); }
+
     // Returns the bytes of the search for lambda: an image, and twice the data.
     std::uint64_t lambda_search_bytes() const {
-        const std::uint64_t data = task_.samples.count() * coils_ * sizeof(Complex);
-        return settings_.noise_level > 0 ? image_bytes_ + 2 * data : 0;
+        return settings_.noise_level > 0 ? image_bytes_ + 2 * data_bytes() : 0;
     }
 
     // First the images are resized, one at a time in double precision, into a copy that is complete before it is

@@ -79,15 +79,24 @@ Settings ReconGadgetBase::settings() {
 
 void ReconGadgetBase::log_errors(const std::string &location, const std::vector<std::string> &problems,
                                  std::size_t images) const {
+    if (problems.empty()) {
+        return;
+    }
+    const std::string &problem = problems.front();
     // The library repeats the error of an acquisition as the error of its image.
-    if (problems.empty() || logged_refusals_.count(problems.front()) > 0) {
+    const auto is_repeated = [&](const std::string &refusal) {
+        return problem.size() >= refusal.size() &&
+               problem.compare(problem.size() - refusal.size(), problem.npos, refusal) == 0;
+    };
+    if (std::any_of(logged_refusals_.begin(), logged_refusals_.end(), is_repeated)) {
         return;
     }
     // Many frames fail for the same reason: only the first error is logged.
     const std::string more = problems.size() > 1 ? " (" + std::to_string(problems.size()) + " images are missing)" : "";
     const std::string others = images > 0 ? ", the other images are made" : "";
-    GERROR("%s: %s%s%s%s%s\n", name_.c_str(), location.c_str(), location.empty() ? "" : ": ",
-           problems.front().c_str(), more.c_str(), others.c_str());
+    // The library's errors about an image begin with the image.
+    const std::string where = problem.compare(0, location.size(), location) == 0 ? "" : location + ": ";
+    GERROR("%s: %s%s%s%s\n", name_.c_str(), where.c_str(), problem.c_str(), more.c_str(), others.c_str());
 }
 
 void ReconGadgetBase::warn_once(const std::string &location, const std::string &warning) {
@@ -193,6 +202,7 @@ void ReconGadgetBase::log_end(bool had_data) {
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<InputMessage> &in, Gadgetron::Core::OutputChannel &out) {
     Settings all = settings();
     log_properties(name_.c_str(), properties_);
+    forward_information();
     engine_.emplace(std::move(all));
     // A property that makes all images impossible ends the connection before any data arrive.
     if (const auto invalid = engine_->find_invalid_property()) {

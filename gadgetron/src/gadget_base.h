@@ -11,7 +11,6 @@
 #include <mri_core_data.h>
 
 #include <new>
-#include <set>
 
 namespace recon_gadgets {
 
@@ -155,7 +154,6 @@ private:
     Settings settings();
     // Throws an Error if the last encoding's image_series_index would exceed 16 bits.
     void check_image_series(std::size_t series) const;
-    // `location`: may be empty if the errors contain it.
     void log_errors(const std::string &location, const std::vector<std::string> &problems, std::size_t images) const;
     // Logs the first warning of each cause on a connection.
     void warn_once(const std::string &location, const std::string &warning);
@@ -203,7 +201,7 @@ private:
     std::optional<IntegerConverter> integers_;
     std::map<std::size_t, std::size_t> image_counts_;  // images of each encoding so far
     MessageCounter warnings_, refusals_;  // refusals: errors of single acquisitions
-    std::set<std::string> logged_refusals_;
+    std::vector<std::string> logged_refusals_;
 };
 
 }  // namespace recon_gadgets

@@ -86,7 +86,7 @@ void ReconGadgetBase::add(const Gadgetron::Core::Acquisition &acquisition) {
     // Many acquisitions may be refused for the same reason.
     if (!problems.empty() && refusals_.is_first(problems.front())) {
         log_errors(describe(header), problems, 0);
-        logged_refusals_.insert(problems.front());
+        logged_refusals_.push_back(problems.front());
     }
     log_warnings(describe(header));
 }

@@ -7,6 +7,17 @@
 
 namespace recon_gadgets {
 
+// Sends the library's information, such as the noise that whitens the coils, to Gadgetron's log. Warnings are logged by
+// the gadgets, with the image.
+inline void forward_information() {
+    const auto forward = [](std::uint32_t level, const char *message, void *) {
+        if (level == RECON_LOG_INFO) {
+            GINFO("recon: %s\n", message);
+        }
+    };
+    check(recon_set_log_callback(forward, nullptr, RECON_LOG_INFO));
+}
+
 // Logs the properties of a gadget, after all were read, and those that do not exist.
 inline void log_properties(const char *gadget, const Properties &properties) {
     GINFO("%s: recon %s, properties %s\n", gadget, recon_version(), properties.summary().c_str());

@@ -18,6 +18,7 @@ public:
         options.whiten = parse_choice<bool>("whiten", properties_.text("whiten", "auto"),
                                             {{"auto", true}, {"none", false}});
         log_properties(NAME, properties_);
+        forward_information();
         ScanFeed scan(header_, options);
         std::size_t unused = 0;
         for (auto acquisition : in) {

@@ -27,8 +27,7 @@ ISMRMRD::AcquisitionHeader Samples::first() const {
 }
 
 std::string Samples::describe() const {
-    return "encoding " + std::to_string(properties_.encoding) + ", slice " + std::to_string(properties_.slice) +
-           ", repetition " + std::to_string(properties_.repetition);
+    return image_text(properties_.encoding, properties_);
 }
 
 recon_geometry Samples::geometry() const {

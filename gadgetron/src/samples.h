@@ -30,7 +30,7 @@ public:
     // Returns the header of the first acquisition.
     ISMRMRD::AcquisitionHeader first() const;
 
-    // Describes the image: "encoding 0, slice 1, repetition 2".
+    // Describes the image: "slice 1, repetition 2".
     std::string describe() const;
 
     // Returns a geometry with matrix, coordinates, weights and number of coils.

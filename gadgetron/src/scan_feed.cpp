@@ -1,5 +1,7 @@
 #include "scan_feed.h"
 
+#include "text.h"
+
 #include <algorithm>
 #include <chrono>
 #include <sstream>
@@ -65,8 +67,7 @@ const Header *first_header(const BufferView &b, std::size_t frame) {
 }
 
 std::string describe(const Header &h) {
-    return "encoding " + std::to_string(h.encoding_space_ref) + ", slice " + std::to_string(h.idx.slice) +
-           ", repetition " + std::to_string(h.idx.repetition);
+    return image_text(h.encoding_space_ref, h.idx);
 }
 
 // Adds the time of a call.

@@ -43,7 +43,7 @@ bool is_only_in_reference(const ISMRMRD::AcquisitionHeader &header);
 // Returns the first header of a frame [N, S, LOC] with samples, or null if no row was acquired.
 const ISMRMRD::AcquisitionHeader *first_header(const BufferView &buffer, std::size_t frame);
 
-// Describes the image of an acquisition: "encoding 0, slice 1, repetition 2".
+// Describes the image of an acquisition: "slice 1, repetition 2".
 std::string describe(const ISMRMRD::AcquisitionHeader &header);
 
 // The acquisitions of a connection.

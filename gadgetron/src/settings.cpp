@@ -33,6 +33,23 @@ std::uint32_t parse_phase(const std::string &value) {
     return choice("phase", value);
 }
 
+std::optional<std::uint32_t> parse_partial_fourier(const std::string &value) {
+    return parse_choice<std::optional<std::uint32_t>>("partial_fourier", value,
+                                                      {{"none", {}},
+                                                       {"homodyne", RECON_PARTIAL_FOURIER_HOMODYNE},
+                                                       {"pocs", RECON_PARTIAL_FOURIER_POCS}});
+}
+
+void check_partial_fourier(const Settings &s) {
+    if (s.partial_fourier && (s.field_map || s.decay_map)) {
+        throw Error("property partial_fourier is set, but it does not support off-resonance and decay: set field_map "
+                    "and decay_map to none");
+    }
+    if (s.partial_fourier && s.density != Density::Auto && s.density != Density::PipeMenon) {
+        throw Error("property partial_fourier is set, which computes density weights itself: set density to auto");
+    }
+}
+
 void check_blade_settings(const Settings &s) {
     if (s.maps != CoilMapSource::None && s.blades.phase == RECON_BLADE_PHASE_SMOOTH) {
         throw Error("property coil_maps is set, but phase is smooth, which removes the phases of the coils: set "

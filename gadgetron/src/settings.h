@@ -58,6 +58,7 @@ struct Settings {
     Prior prior = Prior::None;
     bool weighted = false, warm_start = false;
     std::uint32_t filter = 0;  // a recon_filter
+    std::optional<std::uint32_t> partial_fourier;  // a recon_partial_fourier_method; no value: k-space is complete
     BladeSettings blades;
     Density density = Density::Auto;
     CoilMapSource maps = CoilMapSource::None;
@@ -98,6 +99,12 @@ std::uint32_t parse_filter(const std::string &value);
 
 // Returns the recon_blade_phase of the property phase.
 std::uint32_t parse_phase(const std::string &value);
+
+// Returns the recon_partial_fourier_method of the property partial_fourier, or nothing for none.
+std::optional<std::uint32_t> parse_partial_fourier(const std::string &value);
+
+// Throws an Error if partial Fourier is set together with a property that it does not support.
+void check_partial_fourier(const Settings &settings);
 
 // Throws an Error if coil maps are set together with a phase correction that removes the phases of coils.
 void check_blade_settings(const Settings &settings);

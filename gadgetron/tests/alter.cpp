@@ -196,6 +196,9 @@ void alter_shot(Acquisition &a, const Change &change, unsigned shot) {
         a.sample_time_us() = 0;
     } else if (change.is("oblique")) {
         set_oblique(a);
+    } else if (change.is("interleaved")) {
+        // Slices in turn.
+        a.idx().slice = std::uint16_t(shot % change.number());
     } else if (change.is("calibration")) {
         a.setFlag(ISMRMRD::ISMRMRD_ACQ_IS_PARALLEL_CALIBRATION_AND_IMAGING);
     }

@@ -50,6 +50,40 @@ void same_as_the_c_api() {
     CHECK(image(cg, scan) == one);
 }
 
+// Partial Fourier compared with the C API. A complete k-space is an error.
+void partial_fourier() {
+    const Scan whole(64, 100, 128, 2);
+    Settings s = settings(Method::Grid);
+    s.output = ImageOutput::Coils;
+    s.partial_fourier = parse_partial_fourier("pocs");
+    Engine complete(s);
+    CHECK_ERROR([&] { image(complete, whole); }, "missing");
+    // Lines of a Cartesian grid from -8 to 31.
+    Scan scan(64, 40, 64, 2);
+    for (std::size_t m = 0; m < scan.samples(); ++m) {
+        scan.trajectory[2 * m] = scan.kx[m] = (float(m % 64) - 32) / 64;
+        scan.trajectory[2 * m + 1] = scan.ky[m] = (float(m / 64) - 8) / 64;
+    }
+    recon_geometry g = scan.geometry();
+    check(recon_phantom_kspace(&g, nullptr, 0, RECON_COILS_RING, 1, scan.kspace.data()));
+    const recon_options options = plan_options(s.tolerance);
+    std::vector<Complex> expected(64 * 64 * 2);
+    for (const char *name : {"homodyne", "pocs"}) {
+        auto method = initialised(recon_partial_fourier_options_init);
+        s.partial_fourier = parse_partial_fourier(name);
+        method.method = *s.partial_fourier;
+        check(recon_partial_fourier(&g, &options, &method, scan.kspace.data(), expected.data(), nullptr));
+        Engine engine(s);
+        CHECK(image(engine, scan) == expected && engine.plans_made() == 0);
+    }
+    CHECK(!parse_partial_fourier("none"));
+    CHECK_ERROR([] { parse_partial_fourier("zeros"); }, "property partial_fourier", "homodyne or pocs");
+    s.density = Density::Ramp;
+    CHECK_ERROR([&] { check_partial_fourier(s); }, "property partial_fourier", "density to auto");
+    s.field_map = parse_map_source(MapKind::Field, "images");
+    CHECK_ERROR([&] { check_partial_fourier(s); }, "property partial_fourier", "field_map");
+}
+
 // Density weights of the file, and computed weights.
 void density_weights() {
     const Scan scan(64, 100, 128, 1);
@@ -498,6 +532,7 @@ void memory() {
 
 int main() {
     same_as_the_c_api();
+    partial_fourier();
     density_weights();
     cached_plans();
     cached_coil_maps();

@@ -177,7 +177,7 @@ void counters_of_rows() {
     ScanFeed feed = feed_of(space(8, 8));
     const auto samples = image_of(feed, b.view());
     CHECK(samples && samples->properties().shots == 4 && samples->properties().repetition == 7);
-    CHECK(samples->describe() == "encoding 0, slice 0, repetition 7" && samples->first().position[0] == 1);
+    CHECK(samples->describe() == "slice 0, repetition 7" && samples->first().position[0] == 1);
 }
 
 // Acquisitions: sizes are checked before the library reads the arrays.

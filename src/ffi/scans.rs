@@ -11,8 +11,8 @@ use super::versioned::{read_or_initial, StructOutput};
 use crate::acquisition::{AcquisitionPurpose, AcquisitionUse};
 use crate::base::error::{bail, try_box, try_collect, Error, ErrorKind, Result};
 use crate::scan::{
-    to_matrix_of, warn_of_other_slices, AcquisitionHeader, AssembledImage, AssemblyOptions, Header,
-    HeaderTrajectoryKind, MeasuredScan, Scan, ScanAssembler, SpiralExtent, SpokeNumber, TrajectoryConvention,
+    complete_grid_weights, to_matrix_of, warn_of_other_slices, AcquisitionHeader, AssembledImage, AssemblyOptions,
+    Header, HeaderTrajectoryKind, MeasuredScan, Scan, ScanAssembler, SpiralExtent, SpokeNumber, TrajectoryConvention,
     TrajectoryOptions,
 };
 use crate::Complex;
@@ -37,6 +37,8 @@ pub struct recon_scan_image {
     scan: Scan,
     samples_per_shot: Vec<u64>,
     skipped_per_shot: Vec<u64>,
+    /// Equal weights for a complete Cartesian grid; `None` for other samples, and if the acquisitions have weights.
+    grid_weights: Option<Vec<f32>>,
     /// The headers of the first and the last acquisition.
     acquisitions: [[u8; AcquisitionHeader::BYTES]; 2],
     /// The calibration data of this image.
@@ -319,7 +321,7 @@ pub unsafe extern "C" fn recon_scan_next(scan: *mut recon_scan, image: *mut *mut
         let mut state = state_of(scan)?;
         let next = match state.assembler.next_image() {
             None => std::ptr::null_mut(),
-            Some(image) => Box::into_raw(try_box(recon_scan_image::new(image?)?, "the image")?),
+            Some(image) => Box::into_raw(try_box(recon_scan_image::new(image?, true)?, "the image")?),
         };
         *out = next;
         Ok(())
@@ -357,7 +359,7 @@ pub unsafe extern "C" fn recon_scan_image_calibration(
                 let scan = to_matrix_of(&calibration.scan, &image.scan)?;
                 let image = MeasuredScan { scan, ..**calibration };
                 let image = AssembledImage { image, calibration: None, has_other_calibration: false };
-                Box::into_raw(try_box(recon_scan_image::new(image)?, "the calibration")?)
+                Box::into_raw(try_box(recon_scan_image::new(image, false)?, "the calibration")?)
             }
         };
         if image.has_other_calibration {
@@ -399,7 +401,8 @@ pub unsafe extern "C" fn recon_scan_image_geometry(
     call(|| unsafe {
         let mut arrays = CallArrays::default();
         let mut out = StructOutput::new(&mut arrays, "geometry", geometry)?;
-        let scan = &image_at(image)?.scan;
+        let image = image_at(image)?;
+        let scan = &image.scan;
         let geometry = &mut out.value;
         geometry.precision = super::enumerations::Precision::F32.number();
         geometry.ndim = scan.ndim as u32;
@@ -407,7 +410,7 @@ pub unsafe extern "C" fn recon_scan_image_geometry(
         geometry.samples = scan.samples() as u64;
         geometry.coordinates = coordinates_of(scan).map(<*const f32>::cast);
         geometry.coordinate_stride = 0;
-        geometry.weights = weights_of(scan).cast();
+        geometry.weights = image.weights().cast();
         geometry.coils = scan.coils as u64;
         out.write();
         Ok(())
@@ -463,16 +466,23 @@ fn coordinates_of(scan: &Scan) -> [*const f32; 3] {
     std::array::from_fn(|axis| scan.coordinates.get(axis).map_or(std::ptr::null(), |k| k.as_ptr()))
 }
 
-fn weights_of(scan: &Scan) -> *const f32 {
-    scan.weights.as_ref().map_or(std::ptr::null(), |weights| weights.as_ptr())
-}
-
 impl recon_scan_image {
-    fn new(assembled: AssembledImage) -> Result<recon_scan_image> {
+    /// `is_image`: false for calibration data, whose lines recon_coil_maps recognises itself.
+    fn new(assembled: AssembledImage, is_image: bool) -> Result<recon_scan_image> {
         let AssembledImage { image: MeasuredScan { scan, first, last }, calibration, has_other_calibration } =
             assembled;
         let numbers = |list: &[usize]| try_collect(list.len(), "the shots", list.iter().map(|&n| n as u64));
+        let grid_weights = match is_image && scan.weights.is_none() {
+            true => complete_grid_weights(&scan)?,
+            false => None,
+        };
         Ok(recon_scan_image {
+            grid_weights: match grid_weights {
+                Some(weights) => {
+                    Some(try_collect(weights.len(), "the weights", weights.iter().map(|&weight| weight as f32))?)
+                }
+                None => None,
+            },
             samples_per_shot: numbers(&scan.samples_per_shot)?,
             skipped_per_shot: numbers(&scan.skipped_per_shot)?,
             acquisitions: [first.to_bytes(), last.to_bytes()],
@@ -480,6 +490,12 @@ impl recon_scan_image {
             calibration,
             has_other_calibration,
         })
+    }
+
+    /// Returns the address of the density weights; null without weights.
+    fn weights(&self) -> *const f32 {
+        let weights = self.scan.weights.as_ref().or(self.grid_weights.as_ref());
+        weights.map_or(std::ptr::null(), |weights| weights.as_ptr())
     }
 
     /// Returns the properties, with the struct_size of `initial`.
@@ -497,7 +513,7 @@ impl recon_scan_image {
             shots: self.samples_per_shot.len() as u64,
             coils: self.scan.coils as u64,
             coordinates: coordinates_of(&self.scan),
-            weights: weights_of(&self.scan),
+            weights: self.weights(),
             times: self.scan.times.as_ptr(),
             kspace: self.scan.data.as_ptr().cast(),
             samples_per_shot: self.samples_per_shot.as_ptr(),

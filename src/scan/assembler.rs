@@ -398,7 +398,12 @@ impl ScanAssembler {
     /// of [`whiten`](super::whiten).
     pub fn next_image(&mut self) -> Option<Result<AssembledImage>> {
         let shots = self.complete.pop_front()?;
-        Some(self.assemble(shots))
+        let index = shots.index();
+        let image = self.assemble(shots);
+        Some(image.map_err(|error| match index {
+            Some(index) => error.within(index),
+            None => error,
+        }))
     }
 
     fn assemble(&mut self, shots: ShotData) -> Result<AssembledImage> {

@@ -3,6 +3,7 @@
 
 use super::acquisition_header::AcquisitionHeader;
 use super::header::{EncodingLimits, HeaderEncoding};
+use super::scan_data::Scan;
 use super::shots::Shot;
 use super::warnings::warn;
 use std::collections::{BTreeMap, BTreeSet};
@@ -153,4 +154,39 @@ pub(super) fn largest_gap(steps: &BTreeSet<u16>) -> Option<[u16; 2]> {
     let pairs = steps.iter().zip(steps.iter().skip(1));
     // The first one of equal gaps.
     pairs.map(|(&a, &b)| [a, b]).rev().max_by_key(|[a, b]| b - a)
+}
+
+/// The distance below which two samples count as one point of k-space, in units of 1 / field of view.
+const SAME_POINT: f64 = 0.5;
+
+/// Warns if all samples lie at one point or on one line of k-space, although the image has several voxels across it.
+pub(super) fn check_spread(scan: &Scan) {
+    let axes: Vec<usize> = (0..scan.ndim).filter(|&axis| scan.encoded_matrix[axis] > 1).collect();
+    // The position of a sample relative to the first one, in units of 1 / field of view.
+    let offset = |m: usize| -> [f64; 3] {
+        let mut offset = [0.0; 3];
+        for &axis in &axes {
+            let k = &scan.coordinates[axis];
+            offset[axis] = (f64::from(k[m]) - f64::from(k[0])) * scan.encoded_matrix[axis] as f64;
+        }
+        offset
+    };
+    let dot = |a: [f64; 3], b: [f64; 3]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+    let samples = scan.samples();
+    let line = (0..samples).map(offset).fold([0.0; 3], |line, p| if dot(p, p) > dot(line, line) { p } else { line });
+    let length = dot(line, line);
+    if !axes.is_empty() && length < SAME_POINT.powi(2) {
+        warn(format!(
+            "all {samples} samples lie at one point of k-space: the image does not show the object. Check whether the \
+             trajectory was ever filled in"
+        ));
+    } else if axes.len() > 1 {
+        let is_across = |p: [f64; 3]| dot(p, p) - dot(p, line).powi(2) / length >= SAME_POINT.powi(2);
+        if !(0..samples).map(offset).any(is_across) {
+            warn(format!(
+                "all {samples} samples lie on one line of k-space: the image has no detail across it. If more shots were \
+                 measured, check their counters and flags"
+            ));
+        }
+    }
 }

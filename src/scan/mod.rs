@@ -13,6 +13,7 @@ mod acquisition_header;
 mod assembler;
 mod builder;
 mod calibration;
+mod cartesian;
 mod consistency;
 mod header;
 mod header_reader;
@@ -31,6 +32,7 @@ mod window;
 pub use acquisition_header::{flag, AcquisitionHeader, EncodingCounters};
 pub use assembler::{AssembledImage, AssemblyOptions, CompletionCounter, ScanAssembler};
 pub use calibration::{calibration_of, to_matrix_of, warn_of_other_slices};
+pub use cartesian::{complete_grid_weights, missing_share};
 pub use header::{
     CalibrationMode, EncodingLimits, EncodingSpace, Header, HeaderEncoding, ParallelImaging, TrajectoryDescription,
     TrajectoryKind, UserParameter, MAX_XML,

@@ -1,5 +1,7 @@
 //! The position of an image in the patient, and its index in a measurement.
 
+use std::fmt;
+
 /// The position of an image in the patient and the time of its acquisition, as in ISMRMRD. All 0 if unknown.
 ///
 /// Directions and positions are in the patient's coordinates (LPS: x to the left, y to the back, z to the head), in
@@ -78,5 +80,24 @@ impl ScanIndex {
     /// Returns the index without the repetition.
     pub(super) fn slice_key(&self) -> SliceKey {
         [self.encoding, self.slice, self.contrast, self.phase, self.set]
+    }
+}
+
+/// Writes the slice, and all other numbers that are not 0: "slice 1, repetition 2".
+impl fmt::Display for ScanIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counters = [
+            ("encoding", self.encoding),
+            ("slice", self.slice),
+            ("repetition", self.repetition),
+            ("contrast", self.contrast),
+            ("phase", self.phase),
+            ("set", self.set),
+        ];
+        let named = counters.into_iter().filter(|(name, number)| *number > 0 || *name == "slice");
+        named.enumerate().try_for_each(|(i, (name, number))| {
+            let separator = if i == 0 { "" } else { ", " };
+            write!(f, "{separator}{name} {number}")
+        })
     }
 }

@@ -1,6 +1,7 @@
 //! The acquisitions of one image, as they arrive.
 
 use super::acquisition_header::AcquisitionHeader;
+use super::position::ScanIndex;
 use crate::acquisition::AcquisitionUse;
 use crate::base::error::{bail, try_grow, try_reserve, try_vec, Error, Result};
 use num_complex::Complex;
@@ -72,6 +73,11 @@ impl ShotData {
         if try_grow(&mut self.shots, 1, "the acquisitions").is_ok() {
             self.shots.push(shot);
         }
+    }
+
+    /// Returns the index of the image; `None` without acquisitions.
+    pub fn index(&self) -> Option<ScanIndex> {
+        self.shots.first().map(|shot| shot.header.index())
     }
 
     /// Returns whether there was no acquisition, refused ones included.

@@ -78,7 +78,7 @@ pub fn off_resonance(g: &Gadgetron) {
         ("off.h5", [("field_map", "not.h5")], "no such file"),
         ("off.h5", [("field_map", "off.h5")], "map_series"),
         ("off.h5", [("decay_map", "images")], "recon_map = decay_map came for slice 0"),
-        ("untimed.h5", [("field_map", map)], "sample_time_us is 0 in shot 0"),
+        ("untimed.h5", [("field_map", map)], "sample_time_us is 0"),
     ] {
         g.alter("off.h5", "untimed.h5", "no-sample-time");
         let log = g.stream(file, &g.chain("recon_cg.xml", &properties), "none.h5");

@@ -72,7 +72,7 @@ pub fn noise(g: &Gadgetron) {
         let max_error = if program == "grid" { 2e-5 } else { 5e-2 };
         let percent = g.errors("white.h5", "truth.h5", "");
         assert!(percent.len() == 1 && percent[0] < max_error, "{program}: {percent:?} percent\n{log}");
-        assert!(log.contains("whitened by 5120 samples of noise of 4 coils, variance multiplied by 0.6250"), "{log}");
+        assert!(log.contains("whitened by 5120 samples of noise of 4 coils; variance scaled by 0.6250"), "{log}");
         assert!(
             log.contains("images are in units of the noise's standard deviation") && errors(&log).is_empty(),
             "{log}"
@@ -94,6 +94,45 @@ pub fn noise(g: &Gadgetron) {
     g.assert_same("late-images.h5", "truth.h5", 1, &log);
     let lines = warnings(&log);
     assert!(lines.len() == 1 && lines[0].contains("20 noise acquisitions came after the first data"), "{log}");
+}
+
+/// Sends a scanner's stream directly to a gadget: without stored trajectories, with noise, repetitions and slices.
+/// Images have the same bytes as those of the program.
+pub fn scanner_streams(g: &Gadgetron) {
+    // Chains of the same name share a file.
+    let float = || g.chain("recon_scanner.xml", &[("integers", "false")]);
+    for (scan, change) in [
+        ("--matrix 96,80 --trajectory cartesian", "noise 20"),
+        ("--matrix 96,96 --trajectory golden-angle --shots 89", "noise 20"),
+        ("--matrix 64,64 --trajectory radial", "repetitions 3"),
+        ("--matrix 64,64,8 --trajectory stack-of-stars", "slices 2"),
+    ] {
+        g.recon(&format!("simulate {scan} --coils 3 --snr 50 --no-trajectory -o plain.h5"));
+        g.alter("plain.h5", "raw.h5", change);
+        g.recon("grid raw.h5 -o truth.h5");
+        let log = g.stream("raw.h5", &float(), "float.h5");
+        let found = g.errors("float.h5", "truth.h5", "");
+        assert!(!found.is_empty() && found.iter().all(|&e| e == 0.0), "{scan}: {found:?} percent\n{log}");
+        assert!(errors(&log).is_empty(), "{scan}: {log}");
+        assert!(scan.contains("cartesian") || log.contains("trajectory from the header"), "{scan}: {log}");
+        // 16 bits, with one factor for all images of an encoding.
+        let log = g.stream("raw.h5", &g.chain("recon_scanner.xml", &[]), "integers.h5");
+        let rounded = g.errors("integers.h5", "truth.h5", "--scale best");
+        assert!(rounded.len() == found.len() && rounded.iter().all(|&e| e < 0.1), "{scan}: {rounded:?}\n{log}");
+        let stream = fs::read(g.file("integers.h5.mrd")).unwrap();
+        let has = |text: &[u8]| stream.windows(text.len()).any(|bytes| bytes == text);
+        assert!(has(b"recon_scale") && has(b"GADGETRON_ScaleRatio"), "{scan}: {log}");
+    }
+    // An option that the header leaves open is an error that names it.
+    g.recon("simulate --matrix 64,64 --trajectory radial --no-trajectory -o plain.h5");
+    g.alter("plain.h5", "open.h5", "no-limits");
+    let log = g.stream("open.h5", &float(), "none.h5");
+    assert!(errors(&log).len() == 1 && log.contains("spoke_count") && g.count("none.h5") == 0, "{log}");
+    // Acquisitions of an image that was sent are refused.
+    g.recon("simulate --matrix 64,64 --trajectory golden-angle --shots 40 --no-trajectory -o plain.h5");
+    g.alter("plain.h5", "interleaved.h5", "interleaved 2");
+    let log = g.stream("interleaved.h5", &g.chain("recon_scanner.xml", &[("complete", "slice")]), "none.h5");
+    assert!(errors(&log).iter().any(|l| l.contains("image that is already complete")), "{log}");
 }
 
 /// Reconstructs volumes from a bucket and from a buffer.

@@ -23,13 +23,12 @@ pub fn causes(g: &Gadgetron) {
     g.alter("series-of-5.h5", "coil.h5", "missing-coil");
     let log = g.stream("coil.h5", &g.chain("recon_grid.xml", &[("window", "3")]), "coil-images.h5");
     assert!(g.count("coil-images.h5") == 5 && errors(&log).is_empty(), "{log}");
-    assert!(log.contains("the sliding window starts again: this frame has 2 coils"), "{log}");
+    assert!(log.contains("the sliding window starts again: slice 0, repetition 1 has 2 coils"), "{log}");
     // Impossible sizes in the XML header.
     for (what, expected) in [
-        ("negative-matrix", "matrixSize.y of encodedSpace is 65440 (or -96)"),
-        ("field-of-view 0", "fieldOfView_mm.x of encodedSpace is 0"),
-        ("field-of-view -96", "fieldOfView_mm.x of encodedSpace is -96"),
-        ("field-of-view nan", "fieldOfView_mm.x of encodedSpace is nan"),
+        ("negative-matrix", "orrect the matrices in the XML header"),
+        ("field-of-view -96", "fieldOfView_mm of <encodedSpace> along x is -96"),
+        ("field-of-view nan", "fieldOfView_mm of <encodedSpace> along x is NaN"),
     ] {
         g.alter("radial.h5", "space.h5", what);
         for chain in ["recon_grid.xml", "recon_3d.xml"] {
@@ -58,10 +57,7 @@ pub fn incomplete_measurements(g: &Gadgetron) {
         g.alter("series.h5", "incomplete.h5", what);
         let log = g.stream("incomplete.h5", &g.chain_of(chain, "ReconGridGadget", &[]), "incomplete-images.h5");
         let lines = warnings(&log);
-        assert!(
-            lines.len() == 1 && lines[0].contains("ReconGridGadget: encoding 0, slice 0, repetition "),
-            "{what}:\n{log}"
-        );
+        assert!(lines.len() == 1 && lines[0].contains("ReconGridGadget: slice 0"), "{what}:\n{log}");
         expected.iter().for_each(|part| assert!(lines[0].contains(part), "{what}: no {part:?} in {}", lines[0]));
         assert!(errors(&log).is_empty() && g.count("incomplete-images.h5") == images, "{what}:\n{log}");
     }
@@ -90,24 +86,22 @@ pub fn incomplete_measurements(g: &Gadgetron) {
     let log = g.stream("short-series.h5", &g.chain("recon_grid.xml", &[]), "incomplete-images.h5");
     let lines = warnings(&log);
     assert!(lines.len() == 2 && lines[0].contains("20 of 60 shots"), "{log}");
-    assert!(lines[1].contains("4 times in all on this connection, images with shots missing"), "{log}");
+    assert!(lines[1].contains("4 times in all on this connection, but logged only once"), "{log}");
 }
 
-/// Checks that data that do not give an image are an error, and that the other images are made: a single spoke, a
-/// trajectory of zeros.
-pub fn impossible_images(g: &Gadgetron) {
+/// Checks that data that do not show the object give one warning: a single spoke, a trajectory of zeros.
+pub fn useless_samples(g: &Gadgetron) {
     g.alter("flat.h5", "series.h5", "repetitions 3");
     for (what, expected) in
         [("counters", "lie on one line of k-space"), ("no-trajectory", "lie at one point of k-space")]
     {
-        g.alter("series.h5", "none.h5", what);
-        let log = g.stream("none.h5", &g.chain("recon_grid.xml", &[]), "none-images.h5");
-        let lines = errors(&log);
+        g.alter("series.h5", "useless.h5", what);
+        let log = g.stream("useless.h5", &g.chain("recon_grid.xml", &[]), "useless-images.h5");
         assert!(
-            lines.len() == 1 && lines[0].contains("slice 0, repetition 1: ") && lines[0].contains(expected),
+            warnings(&log).iter().any(|line| line.contains("slice 0, repetition 1: ") && line.contains(expected)),
             "{what}:\n{log}"
         );
-        assert_eq!(g.count("none-images.h5"), 2, "{what}:\n{log}");
+        assert!(errors(&log).is_empty() && g.count("useless-images.h5") == 3, "{what}:\n{log}");
     }
 }
 
@@ -148,9 +142,9 @@ pub fn damaged_files(g: &Gadgetron) {
         ("components 1", "trajectory of 1 components"),
         ("components 5", "trajectory of 5 components"),
         ("one-component-less", "trajectory components"),
-        ("nan", "nan in sample 5 of shot 3"),
-        ("nan-data", "in sample 5 of shot 3, coil "),
-        ("outside", "ky is 3 in sample 5 of shot 3"),
+        ("nan", "sample 5: number 0 of its trajectory is nan"),
+        ("nan-data", "sample 5: the data are nan"),
+        ("outside", "sample 5: coordinate 1 is 3, outside"),
     ] {
         g.alter("three.h5", "lie.h5", what);
         for chain in ["recon_grid.xml", "recon_3d.xml"] {
@@ -158,7 +152,7 @@ pub fn damaged_files(g: &Gadgetron) {
             let lines = errors(&log);
             assert_eq!(lines.len(), 1, "{what}, {chain}:\n{log}");
             let line = lines[0].to_ascii_lowercase();
-            assert!(line.contains("recongridgadget: encoding 0, slice 0, repetition 1: "), "{what}: {line}");
+            assert!(line.contains("recongridgadget: slice 0, repetition 1: "), "{what}: {line}");
             assert!(line.contains(&expected.to_ascii_lowercase()), "{what}: {line}");
             assert_eq!(g.count("lie-images.h5"), 2, "{what}, {chain}");
         }
@@ -171,7 +165,7 @@ pub fn damaged_files(g: &Gadgetron) {
     assert!(errors(&log).len() == 1 && log.contains("correct the matrices in the XML header"), "{log}");
     g.alter("radial.h5", "lie.h5", "missing 0");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
-    assert!(warnings(&log).iter().any(|l| l.contains("no buffer or bucket came")), "{log}");
+    assert!(warnings(&log).iter().any(|l| l.contains("no acquisition, bucket or buffer came")), "{log}");
     // An earlier gadget fails, because a shot is longer than the rows of the buffer. Our gadgets add no error.
     g.alter("radial.h5", "lie.h5", "samples 300");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");

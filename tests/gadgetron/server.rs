@@ -1,4 +1,4 @@
-//! Tests of the gadgets of gadgetron/. Conversion and engine require only the ISMRMRD library. The gadgets are tested
+//! Tests of the gadgets of gadgetron/. Messages and engine require only the ISMRMRD library. The gadgets are tested
 //! in a real Gadgetron if one is installed: in GADGETRON_HOME, or on the PATH.
 #![cfg(target_os = "linux")]
 
@@ -18,18 +18,18 @@ use common::{run, say};
 use harness::{build, empty_folder, home, install, is_installed, Gadgetron};
 
 #[test]
-fn conversion_and_engine() {
+fn messages_and_engine() {
     if !is_installed("cmake") {
-        return say("skipped: the conversion code of the gadgets (no cmake)");
+        return say("skipped: the gadgets' code without Gadgetron (no cmake)");
     }
-    let folder = empty_folder("gadgetron-conversion");
+    let folder = empty_folder("gadgetron-messages");
     let ismrmrd = folder.join("look");
     fs::create_dir_all(&ismrmrd).unwrap();
     let list = "cmake_minimum_required(VERSION 3.10)\nproject(look C CXX)\nfind_package(ISMRMRD REQUIRED)\n";
     fs::write(ismrmrd.join("CMakeLists.txt"), list).unwrap();
     let look = Command::new("cmake").arg("-S").arg(&ismrmrd).arg("-B").arg(ismrmrd.join("build")).output().unwrap();
     if !look.status.success() {
-        return say("skipped: the conversion code of the gadgets (no ISMRMRD library: install libismrmrd-dev)");
+        return say("skipped: the gadgets' code without Gadgetron (no ISMRMRD library: install libismrmrd-dev)");
     }
     let prefix = install(&folder);
     let build = build(&folder, &[&prefix], false);
@@ -52,6 +52,7 @@ fn in_a_real_gadgetron() {
     }
     images::images_equal_the_programs(&g);
     images::noise(&g);
+    images::scanner_streams(&g);
     messages::causes(&g);
     memory::images_one_at_a_time(&g);
     corrections::moved_blades(&g);
@@ -60,7 +61,7 @@ fn in_a_real_gadgetron() {
     images::matrices(&g);
     images::orientation(&g);
     messages::incomplete_measurements(&g);
-    messages::impossible_images(&g);
+    messages::useless_samples(&g);
     images::repetitions_and_missing_shots(&g);
     images::windows(&g);
     images::branches(&g);

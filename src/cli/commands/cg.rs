@@ -258,10 +258,10 @@ impl RegularisedLeastSquares {
         }
     }
 
-    fn weights<T: Real>(&self, scan: &Scan) -> Weights<T> {
+    fn weights<T: Real>(&self, scan: &Scan) -> Result<Weights<T>> {
         match self.is_weighted() {
             true => Weights::for_data_term(scan, &self.density),
-            false => Weights::Default,
+            false => Ok(Weights::Default),
         }
     }
 
@@ -361,7 +361,7 @@ impl Reconstruction for RegularisedLeastSquares {
             let is_known = |&(number, _): &(usize, _)| session.is_same_trajectory(number, group[0]);
             if !state.weights.as_ref().is_some_and(is_known) {
                 let sampling = Sampling::new(scan, session.basis);
-                state.weights = Some((group[0], self.weights(scan).compute(&sampling, &session.options)?));
+                state.weights = Some((group[0], self.weights(scan)?.compute(&sampling, &session.options)?));
             }
         }
         state.estimated_maps = None;
@@ -390,7 +390,7 @@ impl Reconstruction for RegularisedLeastSquares {
             None => state.estimated_maps.as_deref(),
         };
         if frame.session.frames.is_some() {
-            state.weights = Some((frame.number, self.weights(frame.scan)));
+            state.weights = Some((frame.number, self.weights(frame.scan)?));
         }
         let weights = state.weights.as_ref().map_or(&Weights::Default, |(_, weights)| weights);
         let plan = frame.plan(previous, weights, coil_maps, self.normal())?;

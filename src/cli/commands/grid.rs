@@ -135,8 +135,8 @@ impl Reconstruction for Gridding {
     }
 
     fn plan<T: Real>(&self, frame: &ScanFrame, previous: Option<Self::Plan<T>>, _: &mut ()) -> Result<Self::Plan<T>> {
-        let weights = Weights::for_image(frame.scan, &self.density);
         let Some(method) = self.partial_fourier.method() else {
+            let weights = Weights::for_image(frame.scan, &self.density)?;
             let previous = match previous {
                 Some(GriddingPlan::Complete(plan)) => Some(plan),
                 _ => None,
@@ -145,13 +145,9 @@ impl Reconstruction for Gridding {
         };
         drop(previous);
         let (sampling, options) = (frame.sampling()?, &frame.session.options);
-        let weights = weights.compute(&sampling, options)?;
+        let weights = Weights::of_file_or_options(frame.scan, &self.density).compute(&sampling, options)?;
         let mut geometry = sampling.geometry();
-        // The library computes the weights of complete Cartesian lines itself.
-        geometry.weights = match &weights {
-            Weights::Relative(weights) => Some(weights),
-            _ => None,
-        };
+        geometry.weights = weights.known();
         let how = PartialFourierOptions { method, ..PartialFourierOptions::default() };
         PartialFourier::new(&geometry, options, &how).map(GriddingPlan::Partial)
     }
@@ -170,11 +166,7 @@ impl Reconstruction for Gridding {
             return gridded_kspace(&plan.plan, frame.scan, &kspace);
         }
         let mut coils = zeros(plan.plan.image_len())?;
-        if plan.has_volumes {
-            plan.plan.weighted_adjoint(&kspace, &mut coils)?;
-        } else {
-            plan.plan.grid(&kspace, &mut coils)?;
-        }
+        plan.plan.grid(&kspace, &mut coils)?;
         frame.finish(coils, self.combine).map(FrameResult::from)
     }
 }

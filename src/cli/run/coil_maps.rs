@@ -132,7 +132,7 @@ fn estimate_from<T: Real>(
     }
     let share = 1.0 / scans.len() as f64;
     mean.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * share), T::of(z.im.wide() * share)));
-    let weights = Weights::for_coil_maps(scans[0], density);
+    let weights = Weights::of_file_or_options(scans[0], density);
     let mut geometry = sampling.geometry();
     geometry.weights = weights.known();
     let plan = Plan::for_coil_maps(&geometry, options)?;

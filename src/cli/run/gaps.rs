@@ -1,10 +1,10 @@
 //! The warnings about gaps between samples and about a missing side of k-space.
 
-use crate::run::cartesian;
 use crate::run::input::scan_name;
 use crate::run::session::Session;
 use recon::coverage;
 use recon::partial_fourier::missing_side;
+use recon::scan::missing_share;
 use recon::Result;
 
 /// Tolerated share of missing points of a Cartesian grid: a few missing lines.
@@ -26,7 +26,7 @@ pub fn warn_of_gaps(session: &Session) -> Result<()> {
             continue;
         }
         let Some(scan) = session.frames(number).next() else { continue };
-        let (is_aliased, cause, remedy) = match cartesian::missing_share(&scan)? {
+        let (is_aliased, cause, remedy) = match missing_share(&scan)? {
             Some(missing) => (
                 missing > TOLERATED_POINTS,
                 format!(
@@ -62,7 +62,7 @@ pub fn warn_of_missing_side(session: &Session) -> Result<()> {
         let Some(scan) = session.frames(number).next() else { continue };
         let k: Vec<&[f32]> = scan.coordinates.iter().map(|k| &k[..]).collect();
         let Some((axis, [below, above])) = missing_side(&k, &scan.encoded_matrix[..scan.ndim]) else { continue };
-        if cartesian::missing_share(&scan)?.is_some_and(|missing| missing <= TOLERATED_POINTS) {
+        if missing_share(&scan)?.is_some_and(|missing| missing <= TOLERATED_POINTS) {
             log::warn!(
                 "{}: along {}, k-space has {below:.0} samples below and {above:.0} above k = 0: the missing side is \
                  replaced by zeros, which blurs the image; --partial-fourier pocs fills it",

@@ -112,17 +112,7 @@ fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&MatrixChoice>) ->
 
 /// Returns the name of a scan for messages: its slice, and all other numbers that are not 0.
 pub fn scan_name(scan: &Scan) -> String {
-    let i = &scan.index;
-    let numbers = [
-        ("encoding", i.encoding),
-        ("slice", i.slice),
-        ("repetition", i.repetition),
-        ("contrast", i.contrast),
-        ("phase", i.phase),
-        ("set", i.set),
-    ];
-    let is_named = |(name, n): &&(&str, u16)| *n > 0 || *name == "slice";
-    numbers.iter().filter(is_named).map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+    scan.index.to_string()
 }
 
 /// Returns the name of a kind of trajectory for the user.

@@ -3,7 +3,6 @@
 //! [`job`] describes a run and contains its loop over scans; each command implements [`job::Reconstruction`]. The other
 //! modules are the steps of a run.
 
-mod cartesian;
 pub mod coil_maps;
 pub mod coils;
 pub mod frames;

@@ -9,8 +9,6 @@ pub struct ReusablePlan<T: Real> {
     dims: Vec<usize>,
     coils: usize,
     has_coil_maps: bool,
-    /// Whether the weights are volumes of k-space ([`Weights::Volumes`]).
-    pub has_volumes: bool,
 }
 
 impl<T: Real> ReusablePlan<T> {
@@ -39,7 +37,6 @@ impl<T: Real> ReusablePlan<T> {
             None => Plan::new(&geometry, options)?,
         };
         weights.compute_in(&plan)?;
-        let has_volumes = matches!(weights, Weights::Volumes(_));
-        Ok(ReusablePlan { plan, dims, coils, has_coil_maps, has_volumes })
+        Ok(ReusablePlan { plan, dims, coils, has_coil_maps })
     }
 }

@@ -2,17 +2,15 @@
 
 use crate::io::Scan;
 use crate::options::{defaults, DensityArgs};
-use crate::run::cartesian;
 use crate::run::input::scan_name;
 use crate::run::sampling::Sampling;
+use recon::scan::complete_grid_weights;
 use recon::{Density, Options, Plan, Real, Result};
 
 /// Density weights of a scan.
 pub enum Weights<T: Real> {
-    /// Volumes of k-space. The weighted adjoint is an image at the scale of the object.
-    Volumes(Vec<T>),
-    /// Weights of any scale.
-    Relative(Vec<T>),
+    /// Weights of the file, or equal weights for a complete Cartesian grid. Their scale does not matter.
+    Given(Vec<T>),
     /// Weights that are computed for the plan's trajectory.
     Computed(Density),
     /// No weights. Gridding then uses the library's default, Pipe and Menon.
@@ -21,21 +19,22 @@ pub enum Weights<T: Real> {
 
 impl<T: Real> Weights<T> {
     /// Returns the weights of the file or of the options, or equal weights for a complete Cartesian grid.
-    pub fn for_image(scan: &Scan, density: &DensityArgs) -> Self {
-        let weights = Self::for_coil_maps(scan, density);
+    pub fn for_image(scan: &Scan, density: &DensityArgs) -> Result<Self> {
+        let weights = Self::of_file_or_options(scan, density);
         if matches!(weights, Weights::Default) && density.density.is_none() {
-            if let Some(weights) = cartesian::complete_grid_weights(scan) {
+            if let Some(weights) = complete_grid_weights(scan)? {
                 log::info!("{}: a complete Cartesian grid, equal weights", scan_name(scan));
-                return Weights::Volumes(weights.into_iter().map(T::of).collect());
+                return Ok(Weights::Given(weights.into_iter().map(T::of).collect()));
             }
         }
-        weights
+        Ok(weights)
     }
 
-    /// Returns the weights of the file or of the options. The library recognises calibration lines itself.
-    pub fn for_coil_maps(scan: &Scan, density: &DensityArgs) -> Self {
+    /// Returns the weights of the file or of the options. Coil maps and partial Fourier recognise Cartesian lines
+    /// themselves.
+    pub fn of_file_or_options(scan: &Scan, density: &DensityArgs) -> Self {
         if let Some(weights) = scan.weights.as_ref().filter(|_| !density.ignore_weights) {
-            return Weights::Relative(weights.iter().map(|&w| T::of(w as f64)).collect());
+            return Weights::Given(weights.iter().map(|&w| T::of(w as f64)).collect());
         }
         match Density::from(density.density.unwrap_or(defaults::DENSITY)) {
             d if d == Density::default() => Weights::Default,
@@ -44,11 +43,11 @@ impl<T: Real> Weights<T> {
     }
 
     /// Returns the weights for a data term: those of [`Weights::for_image`], where `Default` becomes `Computed`.
-    pub fn for_data_term(scan: &Scan, density: &DensityArgs) -> Self {
-        match Weights::for_image(scan, density) {
+    pub fn for_data_term(scan: &Scan, density: &DensityArgs) -> Result<Self> {
+        Ok(match Weights::for_image(scan, density)? {
             Weights::Default => Weights::Computed(Density::default()),
             weights => weights,
-        }
+        })
     }
 
     /// Replaces `Computed` by the weights of this sampling.
@@ -56,7 +55,7 @@ impl<T: Real> Weights<T> {
         match self {
             Weights::Computed(density) => {
                 let plan = Plan::new(&sampling.geometry_without_maps(), options)?;
-                plan.density(density).map(Weights::Relative)
+                plan.density(density).map(Weights::Given)
             }
             weights => Ok(weights),
         }
@@ -65,7 +64,7 @@ impl<T: Real> Weights<T> {
     /// Returns the weights that a plan is created with; `None` for `Computed` and `Default`.
     pub fn known(&self) -> Option<&[T]> {
         match self {
-            Weights::Volumes(w) | Weights::Relative(w) => Some(w),
+            Weights::Given(w) => Some(w),
             Weights::Computed(_) | Weights::Default => None,
         }
     }
@@ -74,7 +73,7 @@ impl<T: Real> Weights<T> {
     pub fn compute_in(&self, plan: &Plan<T>) -> Result<()> {
         match self {
             Weights::Computed(density) => plan.set_weights(Some(&plan.density(*density)?)),
-            Weights::Volumes(_) | Weights::Relative(_) | Weights::Default => Ok(()),
+            Weights::Given(_) | Weights::Default => Ok(()),
         }
     }
 }

@@ -1,8 +1,7 @@
 //! Scans whose samples lie on the points of a Cartesian grid.
 
-use crate::io::Scan;
-use recon::error::try_vec;
-use recon::Result;
+use super::scan_data::Scan;
+use crate::base::error::{try_collect, try_vec, Result};
 
 /// The box of grid points that the samples of a scan span.
 struct CartesianBox {
@@ -66,19 +65,19 @@ pub fn missing_share(scan: &Scan) -> Result<Option<f64>> {
 /// Returns the weights with which the adjoint is the inverse discrete Fourier transform. `None` unless the samples are
 /// exactly the points of a box of the encoded matrix' grid. A point that was measured n times has the weight 1/n each
 /// time.
-pub fn complete_grid_weights(scan: &Scan) -> Option<Vec<f64>> {
-    let dims = &scan.encoded_matrix[..scan.ndim];
-    let voxels = dims.iter().try_fold(1usize, |p, &n| p.checked_mul(n))?;
-    let grid = CartesianBox::new(scan)?;
+///
+/// # Errors
+/// `OutOfHostMemory`.
+pub fn complete_grid_weights(scan: &Scan) -> Result<Option<Vec<f64>>> {
+    let samples = scan.samples();
+    let voxels: f64 = scan.encoded_matrix[..scan.ndim].iter().map(|&n| n as f64).product();
     // Fewer samples cannot fill the box.
-    if grid.points > scan.samples() {
-        return None;
-    }
-    let mut counts = vec![0u32; grid.points];
-    (0..scan.samples()).for_each(|m| counts[grid.position(scan, m)] += 1);
+    let Some(grid) = CartesianBox::new(scan).filter(|grid| grid.points <= samples) else { return Ok(None) };
+    let mut counts = try_vec(grid.points, 0u32, "the points of the grid")?;
+    (0..samples).for_each(|m| counts[grid.position(scan, m)] += 1);
     if counts.contains(&0) {
-        return None;
+        return Ok(None);
     }
-    let weight = |m: usize| 1.0 / (voxels as f64 * counts[grid.position(scan, m)] as f64);
-    Some((0..scan.samples()).map(weight).collect())
+    let weight = |m: usize| 1.0 / (voxels * counts[grid.position(scan, m)] as f64);
+    try_collect(samples, "the weights", (0..samples).map(weight)).map(Some)
 }
