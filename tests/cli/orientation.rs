@@ -71,7 +71,8 @@ fn slices(positions: &[[f32; 3]]) -> Dataset {
         let mut scan = first.clone();
         scan.index.slice = i as u16;
         scan.placement = Placement { position, ..AXIAL };
-        // The sum of the voxels is at k = 0, and the image is at the scale of the object. Lines of zeros cause a warning.
+        // The sum of the voxels is at k = 0, and the image is at the scale of the object.
+        // Lines of zeros cause a warning.
         let is_centre = |m: usize| scan.coordinates.iter().all(|k| k[m] == 0.0);
         scan.data =
             (0..64).map(|m| if is_centre(m) { Complex::from(64.0 * (i + 1) as f32) } else { 1e-12.into() }).collect();
