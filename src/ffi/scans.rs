@@ -12,8 +12,8 @@ use crate::acquisition::{AcquisitionPurpose, AcquisitionUse};
 use crate::base::error::{bail, try_box, try_collect, Error, ErrorKind, Result};
 use crate::scan::{
     complete_grid_weights, to_matrix_of, warn_of_other_slices, AcquisitionHeader, AssembledImage, AssemblyOptions,
-    Header, HeaderTrajectoryKind, MeasuredScan, Scan, ScanAssembler, SpiralExtent, SpokeNumber, TrajectoryConvention,
-    TrajectoryOptions,
+    Header, HeaderTrajectoryKind, MeasuredScan, Scan, ScanAssembler, SpareArrays, SpiralExtent, SpokeNumber,
+    TrajectoryConvention, TrajectoryOptions,
 };
 use crate::Complex;
 use std::ffi::{c_char, c_void};
@@ -45,6 +45,14 @@ pub struct recon_scan_image {
     calibration: Option<Arc<MeasuredScan>>,
     /// Whether the measurement has calibration data, but not of this image's slice.
     has_other_calibration: bool,
+    /// The arrays of the scan that later images use again.
+    spare: Arc<SpareArrays>,
+}
+
+impl Drop for recon_scan_image {
+    fn drop(&mut self) {
+        self.spare.put_scan(&mut self.scan);
+    }
 }
 
 /// Begins a scan: the acquisitions of one measurement in ISMRMRD's format.
@@ -321,7 +329,10 @@ pub unsafe extern "C" fn recon_scan_next(scan: *mut recon_scan, image: *mut *mut
         let mut state = state_of(scan)?;
         let next = match state.assembler.next_image() {
             None => std::ptr::null_mut(),
-            Some(image) => Box::into_raw(try_box(recon_scan_image::new(image?, true)?, "the image")?),
+            Some(image) => Box::into_raw(try_box(
+                recon_scan_image::new(image?, true, state.assembler.spare_arrays())?,
+                "the image",
+            )?),
         };
         *out = next;
         Ok(())
@@ -359,7 +370,7 @@ pub unsafe extern "C" fn recon_scan_image_calibration(
                 let scan = to_matrix_of(&calibration.scan, &image.scan)?;
                 let image = MeasuredScan { scan, ..**calibration };
                 let image = AssembledImage { image, calibration: None, has_other_calibration: false };
-                Box::into_raw(try_box(recon_scan_image::new(image, false)?, "the calibration")?)
+                Box::into_raw(try_box(recon_scan_image::new(image, false, Arc::default())?, "the calibration")?)
             }
         };
         if image.has_other_calibration {
@@ -468,7 +479,7 @@ fn coordinates_of(scan: &Scan) -> [*const f32; 3] {
 
 impl recon_scan_image {
     /// `is_image`: false for calibration data, whose lines recon_coil_maps recognises itself.
-    fn new(assembled: AssembledImage, is_image: bool) -> Result<recon_scan_image> {
+    fn new(assembled: AssembledImage, is_image: bool, spare: Arc<SpareArrays>) -> Result<recon_scan_image> {
         let AssembledImage { image: MeasuredScan { scan, first, last }, calibration, has_other_calibration } =
             assembled;
         let numbers = |list: &[usize]| try_collect(list.len(), "the shots", list.iter().map(|&n| n as u64));
@@ -489,6 +500,7 @@ impl recon_scan_image {
             scan,
             calibration,
             has_other_calibration,
+            spare,
         })
     }
 

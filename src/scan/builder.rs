@@ -6,9 +6,10 @@ use super::header_trajectory::{trajectory_of, HeaderTrajectory, TrajectoryOption
 use super::position::Placement;
 use super::scan_data::{MeasuredScan, Scan};
 use super::shots::{Shot, ShotData};
+use super::spare_arrays::SpareArrays;
 use super::step_axis::StepAxis;
 use super::warnings::warn;
-use crate::base::error::{bail, checked_product, try_reserve, Result};
+use crate::base::error::{bail, Result};
 use crate::base::geometry::wrap_coordinate;
 use num_complex::Complex;
 use std::collections::BTreeSet;
@@ -58,12 +59,14 @@ struct ScanBuilder<'a> {
 }
 
 /// Returns the scan of these acquisitions. `is_image`: checks the counters too; gaps of calibration data are found when
-/// coil maps are estimated. `describe` receives the description of a trajectory from the header.
+/// coil maps are estimated. `describe` receives the description of a trajectory from the
+/// header.
 pub(super) fn build(
     header: &Header,
     mut data: ShotData,
     is_image: bool,
     options: &TrajectoryOptions,
+    spare: &SpareArrays,
     describe: impl FnOnce(String),
 ) -> Result<MeasuredScan> {
     data.take_problem()?;
@@ -76,7 +79,7 @@ pub(super) fn build(
         describe(computed.describe());
     }
     let ShotData { shots, trajectory, kspace, .. } = data;
-    let mut builder = ScanBuilder::new(header, encoding, &shots, computed)?;
+    let mut builder = ScanBuilder::new(header, encoding, &shots, computed, spare)?;
     let mut start = 0;
     for shot in &shots {
         let count = shot.header.kept_samples().len();
@@ -84,7 +87,8 @@ pub(super) fn build(
         builder.add(shot, stored).map_err(|e| e.within(format_args!("acquisition {}", shot.number)))?;
         start += count;
     }
-    builder.scan.data = join_coils(kspace)?;
+    spare.put_numbers(trajectory);
+    builder.scan.data = kspace.into_array();
     if builder.has_assumed_centre {
         warn(
             "center_sample is 0, which would place samples outside k-space: the middle of the readout is taken as its \
@@ -117,19 +121,6 @@ fn encoding_of<'a>(header: &'a Header, shot: &Shot) -> Result<&'a HeaderEncoding
     Ok(encoding)
 }
 
-/// Returns the samples of all coils as one array. Each coil's own array is freed after its copy.
-fn join_coils(mut kspace: Vec<Vec<Complex<f32>>>) -> Result<Vec<Complex<f32>>> {
-    if kspace.len() == 1 {
-        return Ok(kspace.remove(0));
-    }
-    let total = checked_product(&[kspace.len(), kspace.first().map_or(0, Vec::len)], "the data")?;
-    let mut data = try_reserve(total, "the data")?;
-    for coil in kspace {
-        data.extend_from_slice(&coil);
-    }
-    Ok(data)
-}
-
 impl<'a> ScanBuilder<'a> {
     /// Checks the acquisitions of one image and allocates its arrays.
     fn new(
@@ -137,6 +128,7 @@ impl<'a> ScanBuilder<'a> {
         encoding: &'a HeaderEncoding,
         members: &[Shot],
         computed: Option<HeaderTrajectory>,
+        spare: &SpareArrays,
     ) -> Result<ScanBuilder<'a>> {
         let (first, head) = (&members[0], &members[0].header);
         let mut index = head.index();
@@ -144,7 +136,7 @@ impl<'a> ScanBuilder<'a> {
         let ndim = if encoding.encoded.matrix[2] == 1 { 2 } else { 3 };
         let source = CoordinateSource::new(ndim, first, computed)?;
         let samples = members.iter().map(|shot| shot.header.kept_samples().len()).sum();
-        let reserve = || try_reserve::<f32>(samples, "the samples");
+        let reserve = || spare.numbers(samples);
         let with_weights = source == CoordinateSource::File { weights: true };
         let scan = Scan {
             index,
@@ -203,7 +195,16 @@ impl<'a> ScanBuilder<'a> {
 
     /// Adds the points of a stored trajectory, which begins with sample `first`.
     fn add_points(&mut self, trajectory: &[f32], first: usize) -> Result<()> {
-        let ndim = self.scan.ndim;
+        let (ndim, dimensions) = (self.scan.ndim, self.dimensions);
+        let axes = ndim.min(dimensions);
+        // Nearly all readouts are within k-space, and need no decision for each number.
+        let is_inside = |point: &[f32]| point[..axes].iter().fold(true, |all, k| all & (*k >= -0.5) & (*k < 0.5));
+        if dimensions == axes && trajectory.chunks_exact(dimensions).fold(true, |all, point| all & is_inside(point)) {
+            for (axis, coordinates) in self.scan.coordinates.iter_mut().enumerate().take(axes) {
+                coordinates.extend(trajectory.chunks_exact(dimensions).map(|point| point[axis]));
+            }
+            return Ok(());
+        }
         for (point, sample) in trajectory.chunks_exact(self.dimensions).zip(first..) {
             for (axis, &k) in point.iter().enumerate() {
                 if !k.is_finite() {

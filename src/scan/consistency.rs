@@ -173,20 +173,22 @@ pub(super) fn check_spread(scan: &Scan) {
     };
     let dot = |a: [f64; 3], b: [f64; 3]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
     let samples = scan.samples();
-    let line = (0..samples).map(offset).fold([0.0; 3], |line, p| if dot(p, p) > dot(line, line) { p } else { line });
-    let length = dot(line, line);
-    if !axes.is_empty() && length < SAME_POINT.powi(2) {
+    if axes.is_empty() {
+        return;
+    }
+    // The search ends at the first samples that span a plane.
+    let Some(line) = (0..samples).map(offset).find(|&p| dot(p, p) >= SAME_POINT.powi(2)) else {
         warn(format!(
             "all {samples} samples lie at one point of k-space: the image does not show the object. Check whether the \
              trajectory was ever filled in"
         ));
-    } else if axes.len() > 1 {
-        let is_across = |p: [f64; 3]| dot(p, p) - dot(p, line).powi(2) / length >= SAME_POINT.powi(2);
-        if !(0..samples).map(offset).any(is_across) {
-            warn(format!(
-                "all {samples} samples lie on one line of k-space: the image has no detail across it. If more shots were \
-                 measured, check their counters and flags"
-            ));
-        }
+        return;
+    };
+    let is_across = |p: [f64; 3]| dot(p, p) - dot(p, line).powi(2) / dot(line, line) >= SAME_POINT.powi(2);
+    if axes.len() > 1 && !(0..samples).map(offset).any(is_across) {
+        warn(format!(
+            "all {samples} samples lie on one line of k-space: the image has no detail across it. If more shots were \
+             measured, check their counters and flags"
+        ));
     }
 }

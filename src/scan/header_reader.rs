@@ -62,6 +62,9 @@ fn optional<T: std::str::FromStr>(node: Option<Node>) -> Result<Option<T>> {
     node.map(number).transpose()
 }
 
+/// The largest number of voxels along an axis that can be meant.
+const MAX_MATRIX: usize = i16::MAX as usize;
+
 /// The largest field of view in mm that can be meant.
 const MAX_FOV_MM: f32 = 1e5;
 
@@ -72,8 +75,13 @@ fn space(encoding: Node, name: &str) -> Result<EncodingSpace> {
     for (i, axis) in ["x", "y", "z"].iter().enumerate() {
         space.matrix[i] = number::<u16>(required_child(matrix, axis)?)? as usize;
         space.fov_mm[i] = number(required_child(fov, axis)?)?;
-        if space.matrix[i] == 0 {
-            bail!(BadFile, "the XML header: matrixSize of <{name}> along {axis} is 0: it must be at least 1");
+        // ISMRMRD's library writes a negative size as a number above MAX_MATRIX.
+        if !(1..=MAX_MATRIX).contains(&space.matrix[i]) {
+            let n = space.matrix[i];
+            bail!(
+                BadFile,
+                "the XML header: matrixSize of <{name}> along {axis} is {n}: it must be from 1 to {MAX_MATRIX}"
+            );
         }
         if !(0.0..=MAX_FOV_MM).contains(&space.fov_mm[i]) {
             let fov = space.fov_mm[i];

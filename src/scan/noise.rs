@@ -3,8 +3,9 @@
 use super::acquisition_header::AcquisitionHeader;
 use super::header::Header;
 use super::scan_data::{Noise, Scan};
+use super::spare_arrays::SpareArrays;
 use super::warnings::warn;
-use super::whitening::{transform_coils, warn_of_noise_units, whitening_matrix};
+use super::whitening::{transform_coils_into, warn_of_noise_units, whitening_matrix};
 use crate::acquisition::AcquisitionUse;
 use crate::base::error::{bail, checked_product, try_grow, try_reserve, try_vec, Result};
 use crate::base::warning::{raise, WarningKind};
@@ -98,12 +99,13 @@ impl NoiseWhitener {
     ///
     /// # Errors
     /// The errors of [`whiten`](super::whiten).
-    pub fn whiten_scan(&mut self, scan: &mut Scan) -> Result<()> {
+    pub fn whiten_scan(&mut self, scan: &mut Scan, spare: &SpareArrays) -> Result<()> {
         if !self.has_samples() {
             self.settled_coils.insert(scan.coils);
             return Ok(());
         }
-        transform_coils(self.matrix(scan.coils, scan.dwell())?, scan)?;
+        let whitened = spare.samples(scan.data.len())?;
+        spare.put_samples(transform_coils_into(self.matrix(scan.coils, scan.dwell())?, scan, whitened)?);
         scan.noise_level = Some(1.0);
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! The acquisitions of one image, as they arrive.
 
 use super::acquisition_header::AcquisitionHeader;
+use super::coil_samples::CoilSamples;
 use super::position::ScanIndex;
+use super::spare_arrays::SpareArrays;
 use crate::acquisition::AcquisitionUse;
-use crate::base::error::{bail, try_grow, try_reserve, try_vec, Error, Result};
+use crate::base::error::{bail, try_grow, Error, Result};
 use num_complex::Complex;
 use std::ops::Range;
 
@@ -24,8 +26,8 @@ pub(super) struct ShotData {
     pub shots: Vec<Shot>,
     /// `[dimensions, samples]`, as in the acquisitions.
     pub trajectory: Vec<f32>,
-    /// The samples of each coil.
-    pub kspace: Vec<Vec<Complex<f32>>>,
+    /// The samples of all coils.
+    pub kspace: CoilSamples,
     /// Expected number of samples, for which memory is reserved at once; 0 if unknown.
     pub expected_samples: usize,
     /// Whether the image was completed by request, so that later acquisitions may belong to it. Its shots are counted
@@ -40,9 +42,9 @@ impl ShotData {
     ///
     /// # Errors
     /// `OutOfHostMemory`. No image can then be made of these acquisitions.
-    pub fn add(&mut self, shot: Shot, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
-        let added =
-            try_grow(&mut self.shots, 1, "the acquisitions").and_then(|()| self.add_samples(&shot, trajectory, data));
+    pub fn add(&mut self, shot: Shot, trajectory: &[f32], data: &[Complex<f32>], spare: &SpareArrays) -> Result<()> {
+        let added = try_grow(&mut self.shots, 1, "the acquisitions")
+            .and_then(|()| self.add_samples(&shot, trajectory, data, spare));
         match &added {
             Ok(()) => self.shots.push(shot),
             Err(error) => self.refuse(shot, error),
@@ -51,7 +53,13 @@ impl ShotData {
     }
 
     /// Adds the samples of an acquisition, unless no image can be made of these acquisitions.
-    fn add_samples(&mut self, shot: &Shot, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+    fn add_samples(
+        &mut self,
+        shot: &Shot,
+        trajectory: &[f32],
+        data: &[Complex<f32>],
+        spare: &SpareArrays,
+    ) -> Result<()> {
         if self.problem.is_some() {
             return Ok(());
         }
@@ -60,14 +68,14 @@ impl ShotData {
         if self.problem.is_some() {
             return Ok(());
         }
-        self.extend(shot, trajectory, data)
+        self.extend(shot, trajectory, data, spare)
     }
 
     /// Records an acquisition that is refused: no image is made without it.
     pub fn refuse(&mut self, shot: Shot, error: &Error) {
         if self.problem.is_none() {
             self.problem = Some(error.clone().within(format_args!("acquisition {}", shot.number)));
-            (self.kspace, self.trajectory) = (Vec::new(), Vec::new());
+            (self.kspace, self.trajectory) = (CoilSamples::default(), Vec::new());
         }
         // The other acquisitions identify the image.
         if try_grow(&mut self.shots, 1, "the acquisitions").is_ok() {
@@ -86,22 +94,17 @@ impl ShotData {
     }
 
     /// Appends the samples of an acquisition that are not discarded. They are unchanged after an error.
-    fn extend(&mut self, shot: &Shot, trajectory: &[f32], data: &[Complex<f32>]) -> Result<()> {
+    fn extend(&mut self, shot: &Shot, trajectory: &[f32], data: &[Complex<f32>], spare: &SpareArrays) -> Result<()> {
         let (count, kept) = (shot.header.number_of_samples as usize, shot.header.kept_samples());
         let (coils, dimensions) = (shot.header.active_channels as usize, shot.header.trajectory_dimensions as usize);
-        if self.kspace.is_empty() {
-            self.kspace = try_vec(coils, Vec::new(), "the coils")?;
-            self.trajectory = try_reserve(self.expected_samples.saturating_mul(dimensions), "the trajectory")?;
-            for coil in &mut self.kspace {
-                *coil = try_reserve(self.expected_samples, "the samples")?;
-            }
+        if self.kspace.coils() == 0 {
+            self.trajectory = spare.numbers(self.expected_samples.saturating_mul(dimensions))?;
+            self.kspace = CoilSamples::new(coils, self.expected_samples, spare)?;
         }
         try_grow(&mut self.trajectory, kept.len() * dimensions, "the trajectory")?;
-        self.kspace.iter_mut().try_for_each(|coil| try_grow(coil, kept.len(), "the samples"))?;
+        self.kspace.reserve(kept.len(), spare)?;
         self.trajectory.extend_from_slice(&trajectory[kept.start * dimensions..kept.end * dimensions]);
-        for (coil, samples) in self.kspace.iter_mut().zip(data.chunks_exact(count)) {
-            coil.extend_from_slice(&samples[kept.clone()]);
-        }
+        self.kspace.extend(data, count, kept);
         Ok(())
     }
 
@@ -160,14 +163,14 @@ impl ShotData {
             }
             let first = from + range.start - kept.start;
             if first != to {
-                self.kspace.iter_mut().for_each(|coil| coil.copy_within(first..first + range.len(), to));
+                self.kspace.copy_within(first..first + range.len(), to);
             }
             // Both numbers are at most the number of samples, which has 16 bits.
             header.discard_pre = range.start as u16;
             header.discard_post = header.number_of_samples - range.end as u16;
             (from, to) = (from + kept.len(), to + range.len());
         }
-        self.kspace.iter_mut().for_each(|coil| coil.truncate(to));
+        self.kspace.truncate(to);
         Ok(())
     }
 
@@ -182,13 +185,13 @@ impl ShotData {
             let count = shot.header.kept_samples().len();
             if is_kept(shot) {
                 self.trajectory.copy_within(from * dimensions..(from + count) * dimensions, to * dimensions);
-                self.kspace.iter_mut().for_each(|coil| coil.copy_within(from..from + count, to));
+                self.kspace.copy_within(from..from + count, to);
                 to += count;
             }
             from += count;
         }
         self.trajectory.truncate(to * dimensions);
-        self.kspace.iter_mut().for_each(|coil| coil.truncate(to));
+        self.kspace.truncate(to);
         self.shots.retain(is_kept);
     }
 }

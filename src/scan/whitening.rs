@@ -85,13 +85,21 @@ pub(super) fn whitening_matrix(
 /// # Errors
 /// `SizeMismatch` for a matrix of a different number of coils; `OutOfHostMemory`.
 pub fn transform_coils(matrix: &CoilMatrix, scan: &mut Scan) -> Result<()> {
-    let samples = scan.samples();
-    let mut data = try_vec(samples * matrix.virtual_coils(), Complex::ZERO, "the data")?;
-    matrix.apply(samples, &scan.data, &mut data)?;
+    let data = try_vec(scan.samples() * matrix.virtual_coils(), Complex::ZERO, "the data")?;
+    transform_coils_into(matrix, scan, data).map(drop)
+}
+
+/// Replaces the coils of a scan by the virtual coils of a matrix, in the array `data`. Returns the previous data.
+pub(super) fn transform_coils_into(
+    matrix: &CoilMatrix,
+    scan: &mut Scan,
+    mut data: Vec<Complex<f32>>,
+) -> Result<Vec<Complex<f32>>> {
+    matrix.apply(scan.samples(), &scan.data, &mut data)?;
     scan.coil_matrix = Some(match &scan.coil_matrix {
         Some(previous) => previous.then(matrix)?,
         None => matrix.clone(),
     });
-    (scan.data, scan.coils) = (data, matrix.virtual_coils());
-    Ok(())
+    scan.coils = matrix.virtual_coils();
+    Ok(std::mem::replace(&mut scan.data, data))
 }

@@ -26,7 +26,7 @@ pub fn causes(g: &Gadgetron) {
     assert!(log.contains("the sliding window starts again: slice 0, repetition 1 has 2 coils"), "{log}");
     // Impossible sizes in the XML header.
     for (what, expected) in [
-        ("negative-matrix", "orrect the matrices in the XML header"),
+        ("negative-matrix", "matrixSize of <encodedSpace> along y is 65440: it must be from 1 to 32767"),
         ("field-of-view -96", "fieldOfView_mm of <encodedSpace> along x is -96"),
         ("field-of-view nan", "fieldOfView_mm of <encodedSpace> along x is NaN"),
     ] {
@@ -159,7 +159,7 @@ pub fn damaged_files(g: &Gadgetron) {
     }
     g.alter("radial.h5", "lie.h5", "zero-matrix");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
-    assert!(errors(&log).len() == 1 && log.contains("matrixSize.x of encodedSpace is 0"), "{log}");
+    assert!(errors(&log).len() == 1 && log.contains("matrixSize of <encodedSpace> along x is 0"), "{log}");
     g.alter("radial.h5", "lie.h5", "huge-matrix");
     let log = g.stream("lie.h5", &g.chain("recon_grid.xml", &[]), "lie-images.h5");
     assert!(errors(&log).len() == 1 && log.contains("correct the matrices in the XML header"), "{log}");

@@ -93,6 +93,7 @@ fn spaces() {
                 table.row(&format!("{name}: {path} {text:?}"), &with_text(&m, path, text), Error(word));
             }
             table.row(&format!("{name}: {path} 0"), &with_text(&m, path, "0"), Error("matrixSize"));
+            table.row(&format!("{name}: {path} 65440"), &with_text(&m, path, "65440"), Error("matrixSize"));
         }
         for element in ["encodedSpace", "reconSpace", "encodedSpace/matrixSize", "encodedSpace/fieldOfView_mm"] {
             let word = element.rsplit('/').next().unwrap();
