@@ -26,57 +26,6 @@ void ReconGadgetBase::check_image_series(std::size_t series) const {
     }
 }
 
-Settings ReconGadgetBase::settings() {
-    Settings s;
-    s.method = method_;
-    s.tolerance = tolerance.value;
-    s.width = std::uint32_t(width.value);  // a Count is at most 1e9
-    s.oversampling = oversampling.value;
-    s.density = parse_choice<Density>("density", density,
-                                      {{"auto", Density::Auto},
-                                       {"pipe-menon", Density::PipeMenon},
-                                       {"jackson", Density::Jackson},
-                                       {"ramp", Density::Ramp}});
-    using Source = CoilMapSource;
-    s.maps = parse_choice<Source>("coil_maps", coil_maps,
-                                  {{"none", Source::None}, {"data", Source::Data}, {"reference", Source::Reference}});
-    s.calibration = calibration.value;
-    s.maps_every = coil_maps_every.value;
-    using Combination = CoilCombination;
-    s.combine = parse_choice<Combination>(
-        "combine", combine,
-        {{"auto", Combination::Auto}, {"rss", Combination::RootSumOfSquares}, {"adaptive", Combination::Adaptive}});
-    using Images = ImageOutput;
-    s.output = parse_choice<Images>(
-        "output", output, {{"magnitude", Images::Magnitude}, {"complex", Images::Complex}, {"coils", Images::Coils}});
-    s.send = parse_choice<MessageForm>("send", send,
-                                       {{"images", MessageForm::SingleImages}, {"arrays", MessageForm::ImageArrays}});
-    s.compress = parse_compress(compress);
-    if (s.compress && s.output == ImageOutput::Coils) {
-        throw Error("property compress is \"" + std::string(compress) +
-                    "\", but output is coils: images of virtual coils are not images of the coils; set compress to "
-                    "none, or output to magnitude or complex");
-    }
-    s.integers = {integers, scale.value};
-    check_integers(s);
-    s.scan = parse_scan_options(properties_);
-    s.device = parse_device(device);
-    s.threads = std::uint32_t(std::min<std::size_t>(threads.value, 65535));
-    s.plans = plans.value;
-    s.memory = memory.value;
-    s.series = image_series.value;
-    check_image_series(s.series);
-    s.timing = timing;
-    s.field_map = parse_map_source(MapKind::Field, field_map);
-    s.decay_map = parse_map_source(MapKind::Decay, decay_map);
-    s.map_series = map_series.value;
-    s.dwell = dwell.value;
-    s.readout_start = readout_start.value;
-    check_voxel_map_settings(s);
-    add_settings(s);
-    return s;
-}
-
 void ReconGadgetBase::log_errors(const std::string &location, const std::vector<std::string> &problems,
                                  std::size_t images) const {
     if (problems.empty()) {
@@ -200,7 +149,8 @@ void ReconGadgetBase::log_end(bool had_data) {
 }
 
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<InputMessage> &in, Gadgetron::Core::OutputChannel &out) {
-    Settings all = settings();
+    Settings all = parse_settings(properties_, method_);
+    check_image_series(all.series);
     log_properties(name_.c_str(), properties_);
     forward_information();
     engine_.emplace(std::move(all));

@@ -15,8 +15,7 @@ public:
     void process(Gadgetron::Core::InputChannel<Gadgetron::Core::Acquisition> &in,
                  Gadgetron::Core::OutputChannel &out) override {
         auto options = initialised(recon_scan_options_init);
-        options.whiten = parse_choice<bool>("whiten", properties_.text("whiten", "auto"),
-                                            {{"auto", true}, {"none", false}});
+        options.whiten = properties_.choice<bool>("whiten", "auto", {{"auto", true}, {"none", false}});
         log_properties(NAME, properties_);
         forward_information();
         ScanFeed scan(header_, options);

@@ -94,38 +94,14 @@ T parse_choice(const std::string &name, const std::string &value,
     throw Error("property " + name + " is \"" + value + "\": it must be " + all);
 }
 
-// Returns the recon_filter of the property filter.
-std::uint32_t parse_filter(const std::string &value);
-
-// Returns the recon_blade_phase of the property phase.
-std::uint32_t parse_phase(const std::string &value);
-
-// Returns the recon_partial_fourier_method of the property partial_fourier, or nothing for none.
-std::optional<std::uint32_t> parse_partial_fourier(const std::string &value);
-
-// Throws an Error if partial Fourier is set together with a property that it does not support.
-void check_partial_fourier(const Settings &settings);
-
-// Throws an Error if coil maps are set together with a phase correction that removes the phases of coils.
-void check_blade_settings(const Settings &settings);
-
-// Throws an Error if a method without off-resonance has a map, or if times are set without a map.
-void check_voxel_map_settings(const Settings &settings);
-
-// Throws an Error if integers cannot represent the images, or scale has no effect.
-void check_integers(const Settings &settings);
+// Throws an Error if properties contradict each other, or have no effect.
+void check_settings(const Settings &settings);
 
 // Returns the target of the property compress: none, a number of coils, or a percentage such as 99%.
 CompressionTarget parse_compress(const std::string &value);
 
 // Returns the device of the property device: auto, cpu, cuda, or a list of GPUs such as cuda:0,1.
 Device parse_device(const std::string &value);
-
-class Properties;
-
-// Reads the properties for the interpretation of acquisitions, which have the names of the fields of
-// recon_scan_options, except `whiten`: auto or none.
-recon_scan_options parse_scan_options(Properties &properties);
 
 // The properties of a gadget in a chain. Each is read once, with its default.
 class Properties {
@@ -142,6 +118,12 @@ public:
 
     // Returns the number of a word in the C API, whose option has the name of the property.
     std::uint32_t choice(const std::string &name, std::uint32_t fallback);
+    // Returns the value of one of several words. The error lists them.
+    template <class T>
+    T choice(const std::string &name, const std::string &fallback,
+             const std::vector<std::pair<std::string, T>> &choices) {
+        return parse_choice<T>(name, text(name, fallback), choices);
+    }
 
     // Returns all properties that were read: "tolerance=0.0001 (default), iterations=12, ...".
     const std::string &summary() const { return summary_; }
@@ -158,5 +140,8 @@ private:
     std::set<std::string> read_;
     std::string summary_;
 };
+
+// Reads all properties of a gadget. Throws an Error that names the property for an invalid value.
+Settings parse_settings(Properties &properties, Method method);
 
 }  // namespace recon_gadgets

@@ -118,7 +118,7 @@ void alter_header(ISMRMRD::IsmrmrdHeader &header, const Change &change) {
     if (change.is("zero-matrix")) {
         encoded.matrixSize = ISMRMRD::MatrixSize(0, 0, 0);
     } else if (change.is("huge-matrix")) {
-        encoded.matrixSize = encoding.reconSpace.matrixSize = ISMRMRD::MatrixSize(65000, 65000, 65000);
+        encoded.matrixSize = encoding.reconSpace.matrixSize = ISMRMRD::MatrixSize(30000, 30000, 30000);
     } else if (change.is("oversampled")) {
         // Readout oversampling: twice the field of view along the readout, with the same voxel size.
         encoded.matrixSize.x *= 2;

@@ -360,8 +360,6 @@ void properties() {
             parse_choice<int>("output", "magnitud", {{"magnitude", 0}, {"complex", 1}, {"coils", 2}});
         },
         "property output is \"magnitud\": it must be magnitude, complex or coils");
-    CHECK(parse_filter("ram-lak") == 0 && parse_filter("hann") == 4);
-    CHECK_ERROR([&] { parse_filter("hanning"); }, "property filter is 'hanning'", "shepp-logan");
     CHECK(!parse_compress("none") && parse_compress("12").coils == 12 && parse_compress("99.5%").energy == 0.995);
     for (const char *wrong : {"0", "0%", "101%", "1.5", "-3", "nan", "5x", "%", "", "auto"}) {
         CHECK_ERROR([&] { parse_compress(wrong); }, "property compress", "99%");
@@ -375,30 +373,50 @@ void properties() {
         CHECK_ERROR([&] { parse_device(wrong); }, "property device", "auto, cpu, cuda");
     }
 
-    // Properties for acquisitions have the names and words of the C API.
+}
+
+// Returns the settings of a gadget with these properties.
+Settings settings_of(Method method, const std::map<std::string, std::string> &given = {}) {
+    Properties p(given);
+    const Settings s = parse_settings(p, method);
+    CHECK(p.unknown().empty());
+    return s;
+}
+
+// All properties of the gadgets: defaults, words of the C API, and contradictions.
+void all_settings() {
+    const Settings grid = settings_of(Method::Grid), cg = settings_of(Method::Cg);
+    CHECK(grid.maps == CoilMapSource::None && cg.maps == CoilMapSource::Data && cg.iterations == 12);
+    CHECK(grid.scan.complete == RECON_SCAN_COUNTER_NONE && grid.scan.whiten == 1);
+    CHECK(std::isnan(grid.scan.center_sample) && grid.plans == 16 && !grid.integers.enabled);
     Properties none(std::map<std::string, std::string>{});
-    const auto defaults = parse_scan_options(none);
-    CHECK(defaults.complete == RECON_SCAN_COUNTER_NONE && defaults.whiten == 1 && std::isnan(defaults.center_sample));
-    CHECK(contains(none.summary(), "complete=none (default)") &&
+    parse_settings(none, Method::Fbp);
+    CHECK(contains(none.summary(), "complete=none (default)") && contains(none.summary(), "filter=ram-lak (default)") &&
           contains(none.summary(), "angle_range_degrees=from the data (default)"));
-    Properties some(std::map<std::string, std::string>{{"complete", "repetition"}, {"whiten", "none"}, {"window", "3"},
-                                                       {"convention", "gadgetron"}, {"golden_angle", "-7"},
-                                                       {"first_angle_degrees", "-90"}});
-    const auto options = parse_scan_options(some);
-    CHECK(options.complete == RECON_SCAN_COUNTER_REPETITION && options.whiten == 0 && options.window == 3);
-    CHECK(options.convention == RECON_CONVENTION_GADGETRON && options.golden_angle == -7 &&
-          options.first_angle_degrees == -90 && some.unknown().empty());
-    Properties wrong(std::map<std::string, std::string>{{"complete", "frame"}});
-    CHECK_ERROR([&] { parse_scan_options(wrong); }, "property complete is 'frame'", "repetition");
-    Settings s = settings(Method::Grid);
-    s.integers.enabled = true;
-    CHECK_ERROR([&] { check_integers(s); }, "property integers", "output to magnitude");
-    s.output = ImageOutput::Magnitude;
-    check_integers(s);
-    s.send = MessageForm::ImageArrays;
-    CHECK_ERROR([&] { check_integers(s); }, "property integers", "send to images");
-    s.integers = {false, 2};
-    CHECK_ERROR([&] { check_integers(s); }, "property scale has no effect");
+    const auto scan = settings_of(Method::Grid, {{"complete", "repetition"}, {"whiten", "none"}, {"window", "3"},
+                                                 {"convention", "gadgetron"}, {"golden_angle", "-7"},
+                                                 {"first_angle_degrees", "-90"}})
+                          .scan;
+    CHECK(scan.complete == RECON_SCAN_COUNTER_REPETITION && scan.whiten == 0 && scan.window == 3);
+    CHECK(scan.convention == RECON_CONVENTION_GADGETRON && scan.golden_angle == -7 && scan.first_angle_degrees == -90);
+    CHECK(settings_of(Method::Fbp, {{"filter", "hann"}}).filter == RECON_FILTER_HANN);
+    CHECK(settings_of(Method::Grid, {{"partial_fourier", "homodyne"}}).partial_fourier ==
+          RECON_PARTIAL_FOURIER_HOMODYNE);
+    CHECK(settings_of(Method::Propeller, {{"phase", "constant"}}).blades.phase == RECON_BLADE_PHASE_CONSTANT);
+    const auto error = [](Method method, std::map<std::string, std::string> given) {
+        return [=] { settings_of(method, given); };
+    };
+    CHECK_ERROR(error(Method::Grid, {{"complete", "frame"}}), "property complete is 'frame'", "repetition");
+    CHECK_ERROR(error(Method::Fbp, {{"filter", "hanning"}}), "property filter is 'hanning'", "shepp-logan");
+    CHECK_ERROR(error(Method::Grid, {{"partial_fourier", "zeros"}}), "property partial_fourier", "homodyne or pocs");
+    CHECK_ERROR(error(Method::Grid, {{"integers", "true"}, {"output", "complex"}}), "property integers",
+                "output to magnitude");
+    CHECK_ERROR(error(Method::Grid, {{"integers", "true"}, {"send", "arrays"}}), "property integers",
+                "send to images");
+    CHECK_ERROR(error(Method::Grid, {{"scale", "2"}}), "property scale has no effect");
+    CHECK_ERROR(error(Method::Grid, {{"compress", "3"}, {"output", "coils"}}), "property compress is set");
+    CHECK_ERROR(error(Method::Cg, {{"lambda", "1"}}), "property lambda is set", "identity or differences");
+    CHECK_ERROR(error(Method::Cg, {{"noise_level", "1"}}), "property noise_level is set", "prior");
 }
 
 }  // namespace
@@ -417,5 +435,6 @@ int main() {
     integers();
     headers();
     properties();
+    all_settings();
     return result("messages");
 }

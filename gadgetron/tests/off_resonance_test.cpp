@@ -245,17 +245,17 @@ void maps_of_recon_space(const TimedScan &t) {
 void settings_and_attributes() {
     for (const Method method : {Method::Fbp, Method::Propeller}) {
         Settings s = settings(method);
-        check_voxel_map_settings(s);
+        check_settings(s);
         s.decay_map = parse_map_source(MapKind::Decay, "images");
-        CHECK_ERROR([&] { check_voxel_map_settings(s); }, "property decay_map is set", "ReconCGGadget");
+        CHECK_ERROR([&] { check_settings(s); }, "property decay_map is set", "ReconCGGadget");
     }
     Settings s = adjoint_settings("images");
     s.dwell = 100, s.readout_start = 2;
-    check_voxel_map_settings(s);
+    check_settings(s);
     s.field_map = {};
-    CHECK_ERROR([&] { check_voxel_map_settings(s); }, "property dwell has no effect without a map");
+    CHECK_ERROR([&] { check_settings(s); }, "property dwell has no effect without a map");
     s.dwell = 0;
-    CHECK_ERROR([&] { check_voxel_map_settings(s); }, "property readout_start has no effect without a map");
+    CHECK_ERROR([&] { check_settings(s); }, "property readout_start has no effect without a map");
 
     ISMRMRD::MetaContainer meta;
     CHECK(!map_kind(meta));

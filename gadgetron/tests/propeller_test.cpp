@@ -112,7 +112,7 @@ void options(const MovedBlades &blades) {
     Settings s = settings(Method::Propeller), grid = settings(Method::Grid);
     s.output = grid.output = ImageOutput::Magnitude;
     Engine corrected(s), gridding(grid);
-    s.blades = {MovedBlades::lines, parse_phase("none"), false, false, false};
+    s.blades = {MovedBlades::lines, RECON_BLADE_PHASE_NONE, false, false, false};
     Engine off(s);
     std::vector<Complex> out;
     const ReconstructionResult result = reconstruct(off, blades.scan, out);
@@ -126,13 +126,14 @@ void options(const MovedBlades &blades) {
     // Coil maps require the coils' phases.
     s = settings(Method::Propeller);
     s.maps = CoilMapSource::Data;
-    CHECK_ERROR([&] { check_blade_settings(s); }, "coil_maps", "phase");
-    s.blades.phase = parse_phase("constant");
-    check_blade_settings(s);
+    CHECK_ERROR([&] { check_settings(s); }, "coil_maps", "phase");
+    s.blades.phase = RECON_BLADE_PHASE_CONSTANT;
+    check_settings(s);
     Engine mapped(s);
     CHECK(reconstruct(mapped, blades.scan, out).blades.motion.size() == MovedBlades::blades);
     CHECK(mapped.maps_made() == 1);
-    CHECK_ERROR([&] { parse_phase("smoth"); }, "property phase", "smoth", "constant");
+    Properties wrong(std::map<std::string, std::string>{{"phase", "smoth"}});
+    CHECK_ERROR([&] { parse_settings(wrong, Method::Propeller); }, "property phase", "smoth", "constant");
 }
 
 void errors(const MovedBlades &blades) {
@@ -170,7 +171,7 @@ void warnings(const MovedBlades &blades, std::mt19937 &random) {
     std::normal_distribution<float> normal;
     std::generate(noise.kspace.begin(), noise.kspace.end(), [&] { return Complex(normal(random), normal(random)); });
     Settings s = settings(Method::Propeller);
-    s.blades.phase = parse_phase("none");
+    s.blades.phase = RECON_BLADE_PHASE_NONE;
     Engine engine(s);
     const auto found = warnings_of(engine, noise);
     CHECK(found.size() == 1 && contains(found[0], "disagree"));
@@ -179,9 +180,9 @@ void warnings(const MovedBlades &blades, std::mt19937 &random) {
 // The estimate includes the library's bytes of recon_propeller.
 void memory(const MovedBlades &blades) {
     const Samples samples = blades.scan.gathered();
-    for (const char *phase : {"smooth", "none"}) {
+    for (const std::uint32_t phase : {RECON_BLADE_PHASE_SMOOTH, RECON_BLADE_PHASE_NONE}) {
         Settings s = settings(Method::Propeller);
-        s.blades.phase = parse_phase(phase);
+        s.blades.phase = phase;
         const auto bytes = Engine(s).estimate_memory(samples, nullptr);
         const recon_geometry g = blades.scan.geometry();
         const recon_options options = plan_options(s.tolerance);

@@ -208,6 +208,15 @@ fn concomitant_fields_are_corrected_from_the_header() {
     // The uncorrected fields are the error, and the wrong sign doubles it.
     let (none, negated) = (error("none.h5"), error("negated.h5"));
     assert!(none > 10.0 && (negated - 2.0 * none).abs() < 0.02, "{none} and {negated} cm/s");
+    // With conjugated samples, the sign of the coefficients is the user's decision.
+    let mut conjugated = dataset(&[(0, 0), (1, 0)], true);
+    (conjugated.header.user_parameters, conjugated.header.patient_position) = (coefficients(), Some("HFS".into()));
+    conjugated.scans.iter_mut().flat_map(|scan| &mut scan.data).for_each(|z| *z = z.conj());
+    write_dataset(dir.path("conjugated.h5"), &conjugated);
+    let line = "grid conjugated.h5 --conjugate --phase-difference --venc 150";
+    dir.fails(1, &format!("{line} -o out.h5"), &["--conjugate", "--maxwell negated", "--maxwell header"]);
+    warned(&dir, &format!("{line} --maxwell header -o v.h5"), &["concomitant fields are corrected", "added to"]);
+    assert!(error("v.h5") < 0.01, "{}", error("v.h5"));
     let with_header = |change: &dyn Fn(&mut Dataset), line: &str, words: &[&str]| {
         let mut data = dataset(&[(0, 0), (1, 0)], true);
         data.header.user_parameters = coefficients();

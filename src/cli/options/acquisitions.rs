@@ -12,7 +12,7 @@ pub struct AcquisitionArgs {
     /// Conjugate the samples: k-space of the file has the other sign, exp(+i 2 pi k.r), and the image would be turned
     /// by 180 degrees. Some vendors' data have this sign after conversion; `recon info` shows the vendor
     #[arg(long, help_heading = "Input")]
-    conjugate: bool,
+    pub conjugate: bool,
 
     /// Trajectory of acquisitions that have none [default: that of the header]
     #[arg(long, value_name = "KIND", value_parser = names(HeaderTrajectoryKind::NAMES), help_heading = HEADING)]

@@ -292,7 +292,9 @@ impl<'a, R: Reconstruction> Job<'a, R> {
 /// Reconstructs raw data in memory, from a file or a scanner, and writes the outputs.
 fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Result<()> {
     let enabled = job.phase_difference.filter(|args| args.is_enabled());
-    let phase_difference = enabled.map(|args| PhaseDifference::new(args, &dataset.header)).transpose()?;
+    let phase_difference = enabled
+        .map(|args| PhaseDifference::new(args, &dataset.header, job.input.acquisitions.conjugate))
+        .transpose()?;
     let session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
     if let Some(phase_difference) = &phase_difference {
         phase_difference.check(&session.scans)?;

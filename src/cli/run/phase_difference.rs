@@ -32,10 +32,18 @@ struct MaxwellTerms {
 }
 
 impl<'a> PhaseDifference<'a> {
-    /// Prepares the phase differences of a file with this header.
-    pub fn new(args: &'a PhaseDifferenceArgs, header: &Header) -> Result<Self> {
+    /// Prepares the phase differences of a file with this header. `is_conjugated`: its samples are conjugated.
+    pub fn new(args: &'a PhaseDifferenceArgs, header: &Header, is_conjugated: bool) -> Result<Self> {
         let parameters = header.user_parameters.iter().map(|parameter| (&*parameter.name, parameter.value));
         let maxwell = maxwell_of_header(args.maxwell(), parameters, header.patient_position.as_deref())?;
+        if is_conjugated && maxwell.terms.is_some() && args.maxwell() == MaxwellChoice::Auto {
+            bail!(
+                InvalidArgument,
+                "--conjugate changes the sign of the images' phase, and the header does not say which sign its Maxwell \
+                 coefficients are for: give --maxwell negated if they are for the samples of the file, or --maxwell \
+                 header"
+            );
+        }
         Ok(PhaseDifference { args, maxwell })
     }
 
