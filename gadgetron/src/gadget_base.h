@@ -14,14 +14,14 @@
 
 namespace recon_gadgets {
 
-// Acquisitions as the scanner sends them, a bucket of acquisitions, or a buffer (IsmrmrdReconData). Images may be maps of
-// off-resonance or decay; all of them are sent to the next gadget. Images of other types than float are accepted so that
-// the error of a map with such a type can name it.
+// Acquisitions as the scanner sends them, a bucket of acquisitions, or a buffer (IsmrmrdReconData). Images may be maps
+// of off-resonance or decay; all of them are sent to the next gadget. Images of other types than float are accepted so
+// that the error of a map with such a type can name it.
 using InputMessage = Gadgetron::Core::variant<
-    Gadgetron::Core::Acquisition, Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket, Gadgetron::IsmrmrdImageArray,
-    Gadgetron::Core::Image<float>, Gadgetron::Core::Image<double>, Gadgetron::Core::Image<std::complex<float>>,
-    Gadgetron::Core::Image<std::complex<double>>, Gadgetron::Core::Image<std::int16_t>,
-    Gadgetron::Core::Image<std::uint16_t>, Gadgetron::Core::Image<std::int32_t>,
+    Gadgetron::Core::Acquisition, Gadgetron::IsmrmrdReconData, Gadgetron::AcquisitionBucket,
+    Gadgetron::IsmrmrdImageArray, Gadgetron::Core::Image<float>, Gadgetron::Core::Image<double>,
+    Gadgetron::Core::Image<std::complex<float>>, Gadgetron::Core::Image<std::complex<double>>,
+    Gadgetron::Core::Image<std::int16_t>, Gadgetron::Core::Image<std::uint16_t>, Gadgetron::Core::Image<std::int32_t>,
     Gadgetron::Core::Image<std::uint32_t>>;
 
 // Calls f, and adds its error to the problems, so that the next image is still made.

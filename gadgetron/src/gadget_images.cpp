@@ -128,8 +128,8 @@ void ReconGadgetBase::make_image(const Samples &samples, ImageBatch &batch, std:
         const double sorting = scan_->take_milliseconds(), total = sorting + milliseconds(start, Clock::now());
         const std::string memory = result.memory > 0 ? ", counted " + mebibytes(result.memory) : "";
         GINFO("%s: timing: %s: %zu samples of %zu coils, %zu shots: samples %.1f ms, %s; total %.1f ms%s\n",
-              name_.c_str(), location.c_str(), samples.count(), samples.coils(), std::size_t(samples.properties().shots),
-              sorting, result.timing.c_str(), total, memory.c_str());
+              name_.c_str(), location.c_str(), samples.count(), samples.coils(),
+              std::size_t(samples.properties().shots), sorting, result.timing.c_str(), total, memory.c_str());
     }
 }
 

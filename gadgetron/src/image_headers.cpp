@@ -115,8 +115,8 @@ std::vector<std::uint16_t> IntegerConverter::convert(std::size_t encoding, const
     }
     if (largest * scale > 65535) {
         warnings.push_back("the largest value is " + number_text(largest * scale) + " after scaling by " +
-                           number_text(scale) + ", and values above 65535 become 65535: set property scale to at most " +
-                           number_text(65535 / largest));
+                           number_text(scale) + ", and values above 65535 become 65535: set property scale to at " +
+                           "most " + number_text(65535 / largest));
     }
     std::vector<std::uint16_t> values(count);
     std::transform(magnitudes, magnitudes + count, values.begin(), [&](const Complex &z) {

@@ -120,53 +120,65 @@ std::size_t ScanFeed::add_frame(const BufferView &b, std::size_t frame, const He
                                 bool only_reference) {
     const Stopwatch watch(*this);
     std::size_t added = 0;
+    std::string problem;
     for (std::size_t row = 0; row < b.rows(); ++row) {
-        Header h = b.headers[row + b.rows() * frame];
+        const Header &h = b.headers[row + b.rows() * frame];
         // A row without an acquisition has a header without samples: its zeros were not measured.
-        const std::size_t kept = kept_samples(h);
-        if (kept == 0 || (only_reference && !is_only_in_reference(h))) {
+        if (kept_samples(h) == 0 || (only_reference && !is_only_in_reference(h))) {
             continue;
         }
-        const std::size_t all = h.number_of_samples, skipped = h.discard_pre, start = first_sample_in_row(b, h, kept);
-        // Rows do not have the discarded samples, but the times of the others begin with them.
-        row_data_.assign(all * b.coils, Complex());
-        for (std::size_t coil = 0; coil < b.coils; ++coil) {
-            const Complex *from = b.data + start + b.e0 * (row + b.rows() * (coil + b.coils * frame));
-            std::copy_n(from, kept, row_data_.begin() + long(all * coil + skipped));
+        try {
+            add_row(b, frame, row, image_header);
+        } catch (const Error &e) {
+            // The other rows are added, so that they do not count as missing.
+            problem = problem.empty() ? e.what() : problem;
         }
-        const std::size_t stored = b.trajectory != nullptr ? b.trajectory_size : 0;
-        if (stored == 0) {
-            throw Error("the acquisitions of a buffer have no trajectory: remove BucketToBufferGadget, so that it is "
-                        "computed from the headers in the order of acquisition, or store it in the file");
-        }
-        if (h.trajectory_dimensions != stored) {
-            throw Error("row " + std::to_string(row) + " has " + std::to_string(h.trajectory_dimensions) +
-                        " trajectory components, but the buffer has " + std::to_string(stored) +
-                        ": all acquisitions of an encoding must have the same number");
-        }
-        const std::size_t components = stored + (b.density != nullptr ? 1 : 0);
-        row_trajectory_.assign(all * components, 0);
-        for (std::size_t i = 0; i < kept; ++i) {
-            const std::size_t sample = start + i + b.e0 * (row + b.rows() * frame);
-            float *to = &row_trajectory_[(skipped + i) * components];
-            std::copy_n(b.trajectory + stored * sample, stored, to);
-            if (b.density != nullptr) {
-                to[stored] = b.density[sample];
-            }
-        }
-        h.trajectory_dimensions = std::uint16_t(components);
-        h.active_channels = std::uint16_t(b.coils);
-        h.encoding_space_ref = image_header.encoding_space_ref;
-        const auto steps = h.idx;
-        h.idx = image_header.idx;
-        h.idx.kspace_encode_step_1 = steps.kspace_encode_step_1;
-        h.idx.kspace_encode_step_2 = steps.kspace_encode_step_2;
-        h.idx.average = steps.average;
-        h.idx.segment = steps.segment;
-        add_acquisition({h, row_data_.data(), row_data_.size(), row_trajectory_.data(), row_trajectory_.size()});
         ++added;
     }
+    if (!problem.empty()) {
+        throw Error(problem);
+    }
     return added;
+}
+
+void ScanFeed::add_row(const BufferView &b, std::size_t frame, std::size_t row, const Header &image_header) {
+    Header h = b.headers[row + b.rows() * frame];
+    const std::size_t all = h.number_of_samples, kept = kept_samples(h), skipped = h.discard_pre;
+    const std::size_t start = first_sample_in_row(b, h, kept), stored = b.trajectory != nullptr ? b.trajectory_size : 0;
+    if (stored == 0) {
+        throw Error("the acquisitions of a buffer have no trajectory: remove BucketToBufferGadget, so that it is "
+                    "computed from the headers in the order of acquisition, or store it in the file");
+    }
+    if (h.trajectory_dimensions != stored) {
+        throw Error("row " + std::to_string(row) + " has " + std::to_string(h.trajectory_dimensions) +
+                    " trajectory components, but the buffer has " + std::to_string(stored) +
+                    ": all acquisitions of an encoding must have the same number");
+    }
+    // Rows do not have the discarded samples, but the times of the others begin with them.
+    row_data_.assign(all * b.coils, Complex());
+    for (std::size_t coil = 0; coil < b.coils; ++coil) {
+        const Complex *from = b.data + start + b.e0 * (row + b.rows() * (coil + b.coils * frame));
+        std::copy_n(from, kept, row_data_.begin() + long(all * coil + skipped));
+    }
+    const std::size_t components = stored + (b.density != nullptr ? 1 : 0);
+    row_trajectory_.assign(all * components, 0);
+    for (std::size_t i = 0; i < kept; ++i) {
+        const std::size_t sample = start + i + b.e0 * (row + b.rows() * frame);
+        float *to = &row_trajectory_[(skipped + i) * components];
+        std::copy_n(b.trajectory + stored * sample, stored, to);
+        if (b.density != nullptr) {
+            to[stored] = b.density[sample];
+        }
+    }
+    h.trajectory_dimensions = std::uint16_t(components);
+    h.active_channels = std::uint16_t(b.coils);
+    h.encoding_space_ref = image_header.encoding_space_ref;
+    // The image's counters, except those that distinguish its shots.
+    const auto own = h.idx;
+    h.idx = image_header.idx;
+    h.idx.kspace_encode_step_1 = own.kspace_encode_step_1, h.idx.kspace_encode_step_2 = own.kspace_encode_step_2;
+    h.idx.average = own.average, h.idx.segment = own.segment;
+    add_acquisition({h, row_data_.data(), row_data_.size(), row_trajectory_.data(), row_trajectory_.size()});
 }
 
 void ScanFeed::whiten(const AcquisitionView &a, Complex *data) {

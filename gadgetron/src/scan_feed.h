@@ -86,6 +86,8 @@ private:
 
     void check_call(recon_status status);
     void add_acquisition(const AcquisitionView &acquisition);
+    void add_row(const BufferView &buffer, std::size_t frame, std::size_t row,
+                 const ISMRMRD::AcquisitionHeader &image_header);
 
     std::unique_ptr<recon_scan, Deleter> scan_;
     std::vector<std::string> warnings_;

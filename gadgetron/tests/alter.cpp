@@ -21,6 +21,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -112,6 +113,28 @@ void resize_recon_space(ISMRMRD::EncodingSpace &space, const Change &change) {
     }
 }
 
+// Describes the trajectory as a spiral of four interleaves for 32 voxels of 2.5 mm.
+void describe_spiral(ISMRMRD::Encoding &encoding) {
+    const auto parameter = [](const char *name, auto value) {
+        std::conditional_t<std::is_integral_v<decltype(value)>, ISMRMRD::UserParameterLong,
+                           ISMRMRD::UserParameterDouble> parameter;
+        parameter.name = name, parameter.value = value;
+        return parameter;
+    };
+    ISMRMRD::TrajectoryDescription spiral;
+    spiral.identifier = "HargreavesVDS2000";
+    spiral.userParameterLong = {parameter("interleaves", 4L), parameter("fov_coefficients", 1L),
+                                parameter("SamplingTime_ns", 2500L)};
+    spiral.userParameterDouble = {parameter("MaxGradient_G_per_cm", 2.4),
+                                  parameter("MaxSlewRate_G_per_cm_per_s", 14414.0),
+                                  parameter("FOVCoeff_1_cm", 8.0), parameter("krmax_per_cm", 2.0)};
+    encoding.trajectory = ISMRMRD::TrajectoryType::SPIRAL;
+    encoding.trajectoryDescription = spiral;
+    for (ISMRMRD::EncodingSpace *space : {&encoding.encodedSpace, &encoding.reconSpace}) {
+        space->fieldOfView_mm.x = space->fieldOfView_mm.y = 80;
+    }
+}
+
 void alter_header(ISMRMRD::IsmrmrdHeader &header, const Change &change) {
     ISMRMRD::Encoding &encoding = header.encoding[0];
     auto &encoded = encoding.encodedSpace;
@@ -133,6 +156,8 @@ void alter_header(ISMRMRD::IsmrmrdHeader &header, const Change &change) {
         ISMRMRD::AcquisitionSystemInformation system;
         system.relativeReceiverNoiseBandwidth = 0.8f;
         header.acquisitionSystemInformation = system;
+    } else if (change.is("spiral-header")) {
+        describe_spiral(encoding);
     } else if (change.is("no-limits")) {
         encoding.encodingLimits = ISMRMRD::EncodingLimits();
     } else if (change.is("slices") && change.number() > 0) {
@@ -196,6 +221,12 @@ void alter_shot(Acquisition &a, const Change &change, unsigned shot) {
         a.sample_time_us() = 0;
     } else if (change.is("oblique")) {
         set_oblique(a);
+    } else if (change.is("spiral-header")) {
+        // No trajectory is stored.
+        a.sample_time_us() = 2.5f;
+        const std::vector<std::complex<float>> data(a.data_begin(), a.data_end());
+        a.resize(a.number_of_samples(), a.active_channels(), 0);
+        std::copy(data.begin(), data.end(), a.data_begin());
     } else if (change.is("interleaved")) {
         // Slices in turn.
         a.idx().slice = std::uint16_t(shot % change.number());

@@ -304,7 +304,8 @@ void warm_start() {
     coarse.set_slice(1);
     first = reconstruct(cold, coarse, a), second = reconstruct(warm, coarse, b);
     CHECK(a == b && first.iterations == second.iterations && first.warnings.empty());
-    CHECK(second.warnings.size() == 1 && contains(second.warnings[0], "64 x 64 x 1 voxels in 1 channel, this one 48 x 48 x 1"));
+    CHECK(second.warnings.size() == 1 &&
+          contains(second.warnings[0], "64 x 64 x 1 voxels in 1 channel, this one 48 x 48 x 1"));
     // Coils that are reconstructed separately are channels.
     s.maps = CoilMapSource::None, s.output = ImageOutput::Coils;
     Engine channels(s);

@@ -1,4 +1,4 @@
-// Messages of Gadgetron as acquisitions of a scan; image headers; properties; messages of the log.
+// Messages of Gadgetron as acquisitions of a scan, headers of images, properties, and messages of the log.
 #include "empty_frames.h"
 #include "image_headers.h"
 #include "scan.h"

@@ -88,8 +88,8 @@ pub struct recon_scan_properties {
     pub coils: u64,
     /// Coordinates along x, y, z in cycles per voxel: float [samples] each; NULL along z in 2D.
     pub coordinates: [*const f32; 3],
-    /// Density weights: float [samples]. Those of the acquisitions, or equal weights if the samples are a complete
-    /// Cartesian grid, of which the image is the inverse discrete Fourier transform. NULL for other samples.
+    /// Density weights: float [samples]. The weights of the acquisitions, or equal weights if the samples are a
+    /// complete Cartesian grid, of which the image is the inverse discrete Fourier transform. NULL for other samples.
     pub weights: *const f32,
     /// Time of each sample in seconds since the first sample of its acquisition, which may be discarded: float
     /// [samples]. All 0 if the acquisitions have no sample time.

@@ -3,6 +3,7 @@
 use super::acquisition_header::AcquisitionHeader;
 use super::builder;
 use super::calibration::position_of;
+use super::consistency::check_spread;
 use super::header::{CalibrationMode, Header, HeaderEncoding, TrajectoryKind};
 use super::header_trajectory::TrajectoryOptions;
 use super::missing_shots::{fewer_shots, missing_shots, ExpectedShots, ShotCollector};
@@ -140,8 +141,8 @@ impl ScanAssembler {
         }
     }
 
-    /// Returns the arrays that the next images use again. Hosts that read image after image give back those that they no
-    /// longer need.
+    /// Returns the arrays that the next images use again. Hosts that read many images give back the arrays of images
+    /// that they no longer need.
     pub fn spare_arrays(&self) -> Arc<SpareArrays> {
         Arc::clone(&self.spare)
     }
@@ -431,6 +432,7 @@ impl ScanAssembler {
             self.noise.whiten_scan(&mut image.scan, &self.spare)?;
         }
         image.scan = self.window.add(image.scan)?;
+        check_spread(&image.scan);
         let indices = self.calibration.iter().map(|other| &other.scan.index);
         let calibration =
             position_of(indices, &image.scan.index).map(|position| Arc::clone(&self.calibration[position]));

@@ -1,6 +1,6 @@
 //! Assembles the scan of one image from its acquisitions, and checks how their numbers are interpreted.
 
-use super::consistency::{check, check_gaps, check_spread, check_step_limits, largest_gap};
+use super::consistency::{check, check_gaps, check_step_limits, largest_gap};
 use super::header::{Header, HeaderEncoding};
 use super::header_trajectory::{trajectory_of, HeaderTrajectory, TrajectoryOptions};
 use super::position::Placement;
@@ -100,7 +100,6 @@ pub(super) fn build(
         builder.check_readouts(&shots);
         builder.check_zeros();
         check(builder.encoding, &shots);
-        check_spread(&builder.scan);
     }
     if let CoordinateSource::File { weights } = builder.source {
         builder.check_trajectory(weights)?;

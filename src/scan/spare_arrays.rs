@@ -53,7 +53,7 @@ impl SpareArrays {
     }
 }
 
-/// Returns a spare array of suitable capacity; an empty one if there is none.
+/// Returns a spare array of suitable capacity, or a new empty one.
 fn take<E>(arrays: &Mutex<Vec<Vec<E>>>, len: usize) -> Vec<E> {
     // Nothing panics while the list is locked.
     let mut arrays = arrays.lock().unwrap_or_else(PoisonError::into_inner);

@@ -342,8 +342,10 @@ fn windows_start_again_if_the_coils_change() {
     ok(add(5, 2, &two));
     scan.end();
     let next = |expected: &[Complex<f32>]| {
-        let (image, texts) = next_with_warnings(&scan);
+        let (image, mut texts) = next_with_warnings(&scan);
         same(&image.kspace(), expected);
+        // The images of this test have one line.
+        texts.retain(|text| !text.contains("on one line of k-space"));
         texts
     };
     assert_eq!([next(&of(0)), next(&[of(0), of(1)].concat())].concat(), [""; 0]);
@@ -552,7 +554,8 @@ fn shots_of_images_that_are_completed_by_request_are_counted_together() {
     scan.end();
     assert_eq!(warnings(), []);
     let (image, texts) = next_with_warnings(&scan);
-    assert_eq!((image.properties().shots, texts), (1, vec![]));
+    assert_eq!(image.properties().shots, 1);
+    has(&texts, &["on one line of k-space"]);
 }
 
 #[test]
@@ -582,4 +585,107 @@ fn zero_acquisitions_and_short_readouts_cause_warnings() {
     let words = ["readout has 8 samples", "has 16 voxels along x", "50 % of the resolution", "encodedSpace"];
     has(&next_with_warnings(&scan).1, &words);
     (0..2).for_each(|_| assert_eq!(next_with_warnings(&scan).1, [""; 0]));
+}
+
+/// Returns the density weights of an image; `None` without weights.
+fn weights(image: &ImageHandle) -> Option<Vec<f32>> {
+    let p = image.properties();
+    let mut geometry = init(recon_geometry_init);
+    // SAFETY: the image and the structure are alive.
+    ok(unsafe { recon_scan_image_geometry(image.0, &raw mut geometry) });
+    assert_eq!(geometry.weights.cast(), p.weights);
+    // SAFETY: one weight for each sample, and the image is alive.
+    (!p.weights.is_null()).then(|| unsafe { std::slice::from_raw_parts(p.weights, p.samples as usize) }.to_vec())
+}
+
+/// Complete Cartesian grids have equal weights. The weights of a line that was measured twice are half. Other samples
+/// do not have weights.
+#[test]
+fn complete_grids_have_equal_weights() {
+    let scan = ScanHandle::new(by_repetition);
+    scan.add_lines(0);
+    scan.add_lines(1);
+    ok(scan.add(&line(3, 1), &samples(3, 1)));
+    (0..MATRIX[1] - 1).for_each(|step| ok(scan.add(&line(step, 2), &samples(step, 2))));
+    scan.end();
+    let point = 1.0 / (MATRIX[0] * MATRIX[1]) as f32;
+    let complete = weights(&scan.next().unwrap()).unwrap();
+    assert!(complete.len() == MATRIX[0] * MATRIX[1] && complete.iter().all(|&w| w == point), "{complete:?}");
+    let twice = weights(&scan.next().unwrap()).unwrap();
+    for (i, &weight) in twice.iter().enumerate() {
+        let is_repeated = [3, MATRIX[1]].contains(&(i / MATRIX[0]));
+        assert_eq!(weight, if is_repeated { point / 2.0 } else { point }, "sample {i}");
+    }
+    // The box of the lines is smaller than the matrix, but complete.
+    assert!(weights(&scan.next().unwrap()).is_some());
+    let gap = ScanHandle::new(|_| ());
+    (0..MATRIX[1]).filter(|&step| step != 5).for_each(|step| ok(gap.add(&line(step, 0), &samples(step, 0))));
+    gap.end();
+    assert!(weights(&gap.next().unwrap()).is_none());
+}
+
+/// The arrays of a destroyed image become those of later images, with different numbers of samples and coils.
+#[test]
+fn arrays_of_destroyed_images_are_used_again() {
+    let scan = ScanHandle::new(by_repetition);
+    let coil = |repetition: usize, coil: usize| -> Vec<Complex<f32>> {
+        lines(0..MATRIX[1], repetition).into_iter().map(|z| z * complex(1.0, coil as f32)).collect()
+    };
+    for (repetition, coils) in [1, 3, 2, 2, 1, 4].into_iter().enumerate() {
+        for step in 0..MATRIX[1] {
+            let data: Vec<_> = (0..coils)
+                .flat_map(|c| samples(step, repetition).into_iter().map(move |z| z * complex(1.0, c as f32)))
+                .collect();
+            let header = AcquisitionHeader { active_channels: coils, ..line(step, repetition) };
+            ok(scan.add(&header, &data));
+        }
+        scan.complete();
+        let image = scan.next().unwrap();
+        let expected: Vec<_> = (0..coils as usize).flat_map(|c| coil(repetition, c)).collect();
+        same(&image.kspace(), &expected);
+        assert_eq!(weights(&image).unwrap().len(), MATRIX[0] * MATRIX[1]);
+    }
+}
+
+/// Samples that do not show the object cause a warning. With a window, those of all its images count.
+#[test]
+fn samples_on_one_line_or_at_one_point() {
+    let spoke = |angle: f32| -> Vec<f32> {
+        (0..16).flat_map(|i| [angle.cos(), angle.sin()].map(|u| u * (i as f32 - 8.0) / 16.0)).collect()
+    };
+    let mut header = cartesian();
+    header.encodings[0].trajectory = TrajectoryKind::Other;
+    header.encodings[0].steps = [None; 2];
+    let mut warnings_of = |trajectories: &[Vec<f32>], matrix: [usize; 3]| {
+        header.encodings[0].encoded.matrix = matrix;
+        let scan = ScanHandle::with_header(&header, |_| ());
+        for (step, k) in trajectories.iter().enumerate() {
+            let shot = AcquisitionHeader { trajectory_dimensions: 2, ..line(step, 0) };
+            // SAFETY: the arrays have the lengths of the header.
+            ok(unsafe {
+                recon_scan_add(
+                    scan.0,
+                    header_bytes(&shot).as_ptr().cast(),
+                    k.as_ptr(),
+                    samples(step, 0).as_ptr().cast(),
+                )
+            });
+        }
+        scan.end();
+        next_with_warnings(&scan).1
+    };
+    assert_eq!(warnings_of(&[spoke(0.3), spoke(1.3)], MATRIX), [""; 0]);
+    has(&warnings_of(&[spoke(0.3), spoke(0.3)], MATRIX), &["all 32 samples lie on one line of k-space"]);
+    has(&warnings_of(&[vec![0.0; 32]], MATRIX), &["all 16 samples lie at one point of k-space"]);
+    let window = ScanHandle::new(|options| {
+        by_repetition(options);
+        options.window = 2;
+    });
+    ok(window.add(&line(5, 0), &samples(5, 0)));
+    ok(window.add(&line(6, 1), &samples(6, 1)));
+    window.end();
+    has(&next_with_warnings(&window).1, &["all 16 samples lie on one line of k-space"]);
+    assert_eq!(next_with_warnings(&window).1, [""; 0]);
+    // One row needs one line.
+    assert_eq!(warnings_of(&[spoke(0.0)], [16, 1, 1]), [""; 0]);
 }

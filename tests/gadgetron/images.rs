@@ -106,8 +106,10 @@ pub fn scanner_streams(g: &Gadgetron) {
         ("--matrix 96,96 --trajectory golden-angle --shots 89", "noise 20"),
         ("--matrix 64,64 --trajectory radial", "repetitions 3"),
         ("--matrix 64,64,8 --trajectory stack-of-stars", "slices 2"),
+        ("--matrix 32,32 --trajectory spiral --shots 4 --samples 1200", "spiral-header"),
     ] {
-        g.recon(&format!("simulate {scan} --coils 3 --snr 50 --no-trajectory -o plain.h5"));
+        let without = if change == "spiral-header" { "" } else { "--no-trajectory" };
+        g.recon(&format!("simulate {scan} --coils 3 --snr 50 {without} -o plain.h5"));
         g.alter("plain.h5", "raw.h5", change);
         g.recon("grid raw.h5 -o truth.h5");
         let log = g.stream("raw.h5", &float(), "float.h5");

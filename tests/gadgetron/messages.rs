@@ -46,19 +46,22 @@ pub fn incomplete_measurements(g: &Gadgetron) {
     g.alter("whole.h5", "series.h5", "repetitions 3");
     for (what, chain, images, expected) in [
         // The second repetition is cut short, in a buffer and in buckets.
-        ("missing 41", "recon_grid.xml", 3, &["41 of 60 shots", "19 of these are empty", "cut short"][..]),
-        ("missing 41", "recon_3d.xml", 3, &["41 of 60 shots", "cut short"]),
-        ("lost 30", "recon_grid.xml", 3, &["59 of 60 shots", "were lost"]),
-        ("same-counter 30", "recon_grid.xml", 3, &["59 of 60 shots", "several shots have the same counters"]),
-        ("counters", "recon_grid.xml", 3, &["1 of 60 shots", "59 of these are empty", "check kspace_encode_step_1"]),
-        ("zeros 50", "recon_grid.xml", 3, &["10 of 60 shots are zero", "count as measured"]),
+        ("missing 41", "recon_grid.xml", 3, &["41 of the 60 shots", "step 1 goes from 0 to 40", "cut short"][..]),
+        ("missing 41", "recon_3d.xml", 3, &["41 of the 60 shots", "cut short"]),
+        ("lost 30", "recon_grid.xml", 3, &["59 of the 60 shots", "were lost"]),
+        ("same-counter 30", "recon_grid.xml", 3, &["59 of the 60 shots", "counters of other images"]),
+        ("counters", "recon_grid.xml", 3, &["1 of the 60 shots", "check kspace_encode_step_1"]),
+        ("zeros 50", "recon_grid.xml", 3, &["10 of the 60 acquisitions of an image are zero", "count as measured"]),
         ("divided 16", "recon_grid.xml", 3, &["|k| on axis 0 is at most 0.03", "divided by the image's size twice"]),
     ] {
         g.alter("series.h5", "incomplete.h5", what);
         let log = g.stream("incomplete.h5", &g.chain_of(chain, "ReconGridGadget", &[]), "incomplete-images.h5");
         let lines = warnings(&log);
-        assert!(lines.len() == 1 && lines[0].contains("ReconGridGadget: slice 0"), "{what}:\n{log}");
-        expected.iter().for_each(|part| assert!(lines[0].contains(part), "{what}: no {part:?} in {}", lines[0]));
+        // A single shot also lies on one line of k-space.
+        let count = if what == "counters" { 2 } else { 1 };
+        assert!(lines.len() == count && lines[0].contains("ReconGridGadget: slice 0"), "{what}:\n{log}");
+        let has_all = |line: &&str| expected.iter().all(|part| line.contains(part));
+        assert!(lines.iter().any(has_all), "{what}: no {expected:?} in {lines:?}");
         assert!(errors(&log).is_empty() && g.count("incomplete-images.h5") == images, "{what}:\n{log}");
     }
     // Without limits in the header, an image is compared with the previous images.
@@ -85,7 +88,7 @@ pub fn incomplete_measurements(g: &Gadgetron) {
     g.alter("short.h5", "short-series.h5", "repetitions 4");
     let log = g.stream("short-series.h5", &g.chain("recon_grid.xml", &[]), "incomplete-images.h5");
     let lines = warnings(&log);
-    assert!(lines.len() == 2 && lines[0].contains("20 of 60 shots"), "{log}");
+    assert!(lines.len() == 2 && lines[0].contains("20 of the 60 shots"), "{log}");
     assert!(lines[1].contains("4 times in all on this connection, but logged only once"), "{log}");
 }
 
@@ -139,9 +142,9 @@ pub fn damaged_files(g: &Gadgetron) {
     g.recon("grid three.h5 -o three-truth.h5");
     for (what, expected) in [
         ("components 0", "no trajectory"),
-        ("components 1", "trajectory of 1 components"),
-        ("components 5", "trajectory of 5 components"),
-        ("one-component-less", "trajectory components"),
+        ("components 1", "trajectory of 1 dimensions"),
+        ("components 5", "trajectory of 5 dimensions"),
+        ("one-component-less", "2 trajectory "),
         ("nan", "sample 5: number 0 of its trajectory is nan"),
         ("nan-data", "sample 5: the data are nan"),
         ("outside", "sample 5: coordinate 1 is 3, outside"),
