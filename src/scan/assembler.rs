@@ -304,7 +304,10 @@ impl ScanAssembler {
         }
         let is_shared = is_embedded(&self.header, &shot.header);
         let last = self.last_samples.get(&index.encoding);
-        let expected = self.expected.get(&index).or(last).copied().unwrap_or(0);
+        let expected = match self.expected.get(&index).or(last) {
+            Some(&samples) => samples,
+            None => announced_samples(&self.header, &shot.header),
+        };
         let shots = self.open.entry(index).or_default();
         let mut parts = Vec::new();
         if is_image || is_shared {
@@ -467,6 +470,24 @@ impl ScanAssembler {
         let (noise, uses) = (self.noise()?, self.uses());
         let calibration = self.calibration.into_iter().map(|scan| Arc::unwrap_or_clone(scan).scan).collect();
         Ok(Dataset { header: self.header, scans, noise, calibration, uses })
+    }
+}
+
+/// Returns the number of samples of an image that the encoding limits announce; 0 without limits. A number that would
+/// occupy much memory is not believed.
+fn announced_samples(header: &Header, acquisition: &AcquisitionHeader) -> usize {
+    const MAX_BYTES: usize = 64 << 20;
+    let encoding = header.encodings.get(usize::from(acquisition.encoding_space_ref));
+    let shots: usize = match encoding.map(|encoding| encoding.steps) {
+        Some([Some(first), second]) => first.count() * second.map_or(1, |limits| limits.count()),
+        _ => 0,
+    };
+    let samples = shots.saturating_mul(acquisition.kept_samples().len());
+    let bytes = samples.saturating_mul(usize::from(acquisition.active_channels) * size_of::<Complex<f32>>());
+    if bytes <= MAX_BYTES {
+        samples
+    } else {
+        0
     }
 }
 

@@ -195,12 +195,16 @@ impl<'a> ScanBuilder<'a> {
     /// Adds the points of a stored trajectory, which begins with sample `first`.
     fn add_points(&mut self, trajectory: &[f32], first: usize) -> Result<()> {
         let (ndim, dimensions) = (self.scan.ndim, self.dimensions);
-        let axes = ndim.min(dimensions);
         // Nearly all readouts are within k-space, and need no decision for each number.
-        let is_inside = |point: &[f32]| point[..axes].iter().fold(true, |all, k| all & (*k >= -0.5) & (*k < 0.5));
-        if dimensions == axes && trajectory.chunks_exact(dimensions).fold(true, |all, point| all & is_inside(point)) {
-            for (axis, coordinates) in self.scan.coordinates.iter_mut().enumerate().take(axes) {
-                coordinates.extend(trajectory.chunks_exact(dimensions).map(|point| point[axis]));
+        let is_inside = |point: &[f32]| {
+            let (coordinates, weight) = point.split_at(ndim.min(dimensions));
+            let is_inside = coordinates.iter().fold(true, |all, k| all & (*k >= -0.5) & (*k < 0.5));
+            weight.iter().fold(is_inside, |all, weight| all & (*weight >= 0.0) & (*weight < f32::INFINITY))
+        };
+        if trajectory.chunks_exact(dimensions).fold(true, |all, point| all & is_inside(point)) {
+            let arrays = self.scan.coordinates.iter_mut().chain(&mut self.scan.weights);
+            for (axis, array) in arrays.enumerate().take(dimensions) {
+                array.extend(trajectory.chunks_exact(dimensions).map(|point| point[axis]));
             }
             return Ok(());
         }
