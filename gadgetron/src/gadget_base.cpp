@@ -148,6 +148,15 @@ void ReconGadgetBase::log_end(bool had_data) {
     }
 }
 
+void ReconGadgetBase::begin_scan(bool is_first_gadget) {
+    scan_header_ = header;
+    if (!is_first_gadget && scan_header_.measurementInformation.is_present()) {
+        // An earlier gadget uses the noise, or drops it. A noise scan that the header names is not missing here.
+        scan_header_.measurementInformation->measurementDependency.clear();
+    }
+    scan_.emplace(scan_header_, engine_->settings().scan);
+}
+
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<InputMessage> &in, Gadgetron::Core::OutputChannel &out) {
     Settings all = parse_settings(properties_, method_);
     check_image_series(all.series);
@@ -160,10 +169,7 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<InputMessage> &in, G
                     "\": " + invalid->second);
     }
     engine_->read_voxel_maps();
-    const Settings &s = engine_->settings();
-    scan_header_ = header;
-    scan_.emplace(scan_header_, s.scan);
-    integers_.emplace(s.integers.scale);
+    integers_.emplace(engine_->settings().integers.scale);
     bool had_data = false;
     for (auto message : in) {
         Gadgetron::Core::visit(
@@ -171,6 +177,9 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<InputMessage> &in, G
                 using Type = std::decay_t<decltype(input)>;
                 if constexpr (std::is_same_v<Type, Gadgetron::Core::Acquisition> ||
                               std::is_same_v<Type, IsmrmrdReconData> || std::is_same_v<Type, AcquisitionBucket>) {
+                    if (!had_data) {
+                        begin_scan(std::is_same_v<Type, Gadgetron::Core::Acquisition>);
+                    }
                     had_data = true;
                     send_images(input, out);
                 } else {
@@ -180,11 +189,11 @@ void ReconGadgetBase::process(Gadgetron::Core::InputChannel<InputMessage> &in, G
             },
             message);
     }
-    std::vector<std::string> problems;
-    attempt(problems, [&] { scan_->end(); });
-    log_errors("the end of the measurement", problems, 0);
-    log_warnings("the end of the measurement");
-    send_complete_images(out);
+    if (had_data) {
+        scan_->end();
+        log_warnings("the end of the measurement");
+        send_complete_images(out);
+    }
     log_end(had_data);
 }
 

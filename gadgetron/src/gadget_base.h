@@ -53,6 +53,8 @@ private:
 
     // gadget_base.cpp:
 
+    // Begins the scan. `is_first_gadget`: the gadget receives all acquisitions of the measurement.
+    void begin_scan(bool is_first_gadget);
     // Throws an Error if the last encoding's image_series_index would exceed 16 bits.
     void check_image_series(std::size_t series) const;
     void log_errors(const std::string &location, const std::vector<std::string> &problems, std::size_t images) const;

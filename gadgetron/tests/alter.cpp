@@ -135,6 +135,17 @@ void describe_spiral(ISMRMRD::Encoding &encoding) {
     }
 }
 
+// Names a noise scan as a dependency of the measurement.
+void name_noise_scan(ISMRMRD::IsmrmrdHeader &header) {
+    ISMRMRD::MeasurementDependency noise;
+    noise.dependencyType = "Noise";
+    noise.measurementID = "45_6";
+    ISMRMRD::MeasurementInformation information;
+    information.patientPosition = "HFS";
+    information.measurementDependency = {noise};
+    header.measurementInformation = information;
+}
+
 void alter_header(ISMRMRD::IsmrmrdHeader &header, const Change &change) {
     ISMRMRD::Encoding &encoding = header.encoding[0];
     auto &encoded = encoding.encodedSpace;
@@ -156,6 +167,9 @@ void alter_header(ISMRMRD::IsmrmrdHeader &header, const Change &change) {
         ISMRMRD::AcquisitionSystemInformation system;
         system.relativeReceiverNoiseBandwidth = 0.8f;
         header.acquisitionSystemInformation = system;
+        name_noise_scan(header);
+    } else if (change.is("names-noise")) {
+        name_noise_scan(header);
     } else if (change.is("spiral-header")) {
         describe_spiral(encoding);
     } else if (change.is("no-limits")) {

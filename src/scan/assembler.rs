@@ -306,7 +306,9 @@ impl ScanAssembler {
         let last = self.last_samples.get(&index.encoding);
         let expected = match self.expected.get(&index).or(last) {
             Some(&samples) => samples,
-            None => announced_samples(&self.header, &shot.header),
+            // For the first image only: other images may be open for a long time, with fewer samples than announced.
+            None if self.open.is_empty() => announced_samples(&self.header, &shot.header),
+            None => 0,
         };
         let shots = self.open.entry(index).or_default();
         let mut parts = Vec::new();

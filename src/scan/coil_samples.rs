@@ -85,6 +85,10 @@ impl CoilSamples {
             }
         }
         self.data.truncate(self.coils * self.len);
+        // Memory for many more samples than arrived would be occupied as long as the image.
+        if self.data.capacity() > 2 * self.data.len() {
+            self.data.shrink_to_fit();
+        }
         self.data
     }
 }

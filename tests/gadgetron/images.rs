@@ -77,6 +77,7 @@ pub fn noise(g: &Gadgetron) {
             log.contains("images are in units of the noise's standard deviation") && errors(&log).is_empty(),
             "{log}"
         );
+        assert_eq!(warnings(&log).len(), 1, "{log}");
         // Whitening changes the image, and can be switched off.
         let plain = fs::read_to_string(g.chain(chain, &[])).unwrap();
         fs::write(g.file("plain.xml"), plain.replace("\"whiten\" value=\"auto\"", "\"whiten\" value=\"none\""))
@@ -86,6 +87,14 @@ pub fn noise(g: &Gadgetron) {
         g.assert_same("plain.h5", "truth.h5", 1, &log);
         assert!(log.contains("property whiten is none: 20 noise acquisitions have no effect"), "{log}");
         assert!(g.errors("white.h5", "plain.h5", "")[0] > 50.0, "{log}");
+    }
+    // Noise that the header names and that is missing: one warning, of the first gadget only.
+    g.alter("spiral.h5", "named.h5", "names-noise");
+    for (chain, gadget) in [("recon_grid.xml", "ReconNoiseGadget"), ("recon_scanner.xml", "ReconGridGadget")] {
+        let log = g.stream("named.h5", &g.chain(chain, &[]), "named-images.h5");
+        let lines = warnings(&log);
+        assert!(lines.len() == 1 && lines[0].contains(gadget) && lines[0].contains("45_6"), "{log}");
+        assert_eq!(g.count("named-images.h5"), 1, "{log}");
     }
     // Noise after the data has no effect, with a warning.
     g.alter("spiral.h5", "late.h5", "late-noise 20");
