@@ -1038,7 +1038,8 @@ typedef struct {
     uint64_t coils;
     // Coordinates along x, y, z in cycles per voxel: float [samples] each; NULL along z in 2D.
     const float *coordinates[3];
-    // Density weights: float [samples]; NULL if the acquisitions have none.
+    // Density weights: float [samples]. The weights of the acquisitions, or equal weights if the samples are a
+    // complete Cartesian grid, of which the image is the inverse discrete Fourier transform. NULL for other samples.
     const float *weights;
     // Time of each sample in seconds since the first sample of its acquisition, which may be discarded: float
     // [samples]. All 0 if the acquisitions have no sample time.

@@ -15,6 +15,15 @@ ReconGadgetBase::ReconGadgetBase(const char *name, Method method, const Gadgetro
                                  const Gadgetron::Core::GadgetProperties &properties)
     : ChannelGadget(context, properties), name_(name), method_(method), properties_(properties) {}
 
+namespace {
+
+// Puts the image before a message, unless the message begins with it, as many of the library do.
+std::string located(const std::string &location, const std::string &text) {
+    return text.compare(0, location.size(), location) == 0 ? text : location + ": " + text;
+}
+
+}  // namespace
+
 void ReconGadgetBase::check_image_series(std::size_t series) const {
     // Each encoding has its own series.
     const std::size_t encodings = std::max<std::size_t>(header.encoding.size(), 1);
@@ -43,14 +52,12 @@ void ReconGadgetBase::log_errors(const std::string &location, const std::vector<
     // Many frames fail for the same reason: only the first error is logged.
     const std::string more = problems.size() > 1 ? " (" + std::to_string(problems.size()) + " images are missing)" : "";
     const std::string others = images > 0 ? ", the other images are made" : "";
-    // The library's errors about an image begin with the image.
-    const std::string where = problem.compare(0, location.size(), location) == 0 ? "" : location + ": ";
-    GERROR("%s: %s%s%s%s\n", name_.c_str(), where.c_str(), problem.c_str(), more.c_str(), others.c_str());
+    GERROR("%s: %s%s%s\n", name_.c_str(), located(location, problem).c_str(), more.c_str(), others.c_str());
 }
 
 void ReconGadgetBase::warn_once(const std::string &location, const std::string &warning) {
     if (warnings_.is_first(warning)) {
-        GWARN("%s: %s: %s\n", name_.c_str(), location.c_str(), warning.c_str());
+        GWARN("%s: %s\n", name_.c_str(), located(location, warning).c_str());
     }
 }
 
