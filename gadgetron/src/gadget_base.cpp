@@ -17,7 +17,7 @@ ReconGadgetBase::ReconGadgetBase(const char *name, Method method, const Gadgetro
 
 namespace {
 
-// Puts the image before a message, unless the message begins with it, as many of the library do.
+// Puts the image before a message, unless the message begins with the image.
 std::string located(const std::string &location, const std::string &text) {
     return text.compare(0, location.size(), location) == 0 ? text : location + ": " + text;
 }
