@@ -77,8 +77,8 @@ fn spaces() {
         ("encodedSpace/fieldOfView_mm/x", required("x", Right)),
         ("encodedSpace/fieldOfView_mm/z", required("z", Right)),
         // Images are resized to it.
-        ("reconSpace/matrixSize/x", required("<x>", Right)),
-        ("reconSpace/matrixSize/z", required("<z>", Right)),
+        ("reconSpace/matrixSize/x", required("<x>", Error("matrixSize of <reconSpace>"))),
+        ("reconSpace/matrixSize/z", required("<z>", Error("matrixSize of <reconSpace>"))),
         ("reconSpace/fieldOfView_mm/y", required("y", Right)),
     ];
     check(&mut table, "2D", &cartesian_2d(), &rows);
@@ -132,7 +132,7 @@ fn sizes_that_do_not_fit() {
     table.row("3D: z 1", &size(&cartesian_3d(), "z", 1), Error("kspace_encode_step_2 differs"));
     table.row("radial: z 2", &size(&radial("other"), "z", 2), Error("kspace_encode_step_2 is 0 in all"));
     let huge = size(&size(&m, "x", 65535), "y", 65535);
-    table.row("2D: x and y huge", &size(&huge, "z", 65535), Error("kspace_encode_step_2"));
+    table.row("2D: x and y huge", &size(&huge, "z", 65535), Error("matrixSize of <encodedSpace>"));
     table.end(10);
 }
 
