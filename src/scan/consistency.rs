@@ -158,6 +158,8 @@ pub(super) fn largest_gap(steps: &BTreeSet<u16>) -> Option<[u16; 2]> {
 
 /// The distance below which two samples count as one point of k-space, in units of 1 / field of view.
 const SAME_POINT: f64 = 0.5;
+/// The distance below which a sample counts as on a line. A small disc around the centre of k-space is not a line.
+const SAME_LINE: f64 = 0.05;
 
 /// Warns if all samples lie at one point or on one line of k-space, although the image has several voxels across it.
 pub(super) fn check_spread(scan: &Scan) {
@@ -184,7 +186,7 @@ pub(super) fn check_spread(scan: &Scan) {
         ));
         return;
     };
-    let is_across = |p: [f64; 3]| dot(p, p) - dot(p, line).powi(2) / dot(line, line) >= SAME_POINT.powi(2);
+    let is_across = |p: [f64; 3]| dot(p, p) - dot(p, line).powi(2) / dot(line, line) >= SAME_LINE.powi(2);
     if axes.len() > 1 && !(0..samples).map(offset).any(is_across) {
         warn(format!(
             "all {samples} samples lie on one line of k-space: the image has no detail across it. If more shots were \
