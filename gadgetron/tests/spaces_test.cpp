@@ -183,6 +183,12 @@ void matrices() {
             CHECK(out == expected_image(scan, c, method) && result.warnings.empty());
         }
     }
+    // Debian's ISMRMRD library writes fields of view with six decimals.
+    Scan wrong_header(32, 20, 64, 1);
+    wrong_header.spaces.encoded_fov[1] = 1e5, wrong_header.spaces.recon_fov[1] = 1e-6;
+    Engine engine(settings(Method::Grid));
+    CHECK_ERROR([&] { image(engine, wrong_header); }, "fieldOfView_mm of encodedSpace and reconSpace", "axis 1",
+                "32 voxels");
 }
 
 }  // namespace

@@ -59,8 +59,7 @@ struct ScanBuilder<'a> {
 }
 
 /// Returns the scan of these acquisitions. `is_image`: checks the counters too; gaps of calibration data are found when
-/// coil maps are estimated. `describe` receives the description of a trajectory from the
-/// header.
+/// coil maps are estimated. `describe` receives the description of a trajectory from the header.
 pub(super) fn build(
     header: &Header,
     mut data: ShotData,
