@@ -2,7 +2,6 @@
 
 mod commands;
 mod interrupt;
-mod io;
 mod options;
 mod progress;
 mod reader;
@@ -10,8 +9,8 @@ mod run;
 
 use clap::{Parser, Subcommand};
 use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate};
-use io::formats;
 use recon::{Error, ErrorKind};
+use recon_files::formats;
 use run::output;
 use std::io::Write;
 use std::panic;

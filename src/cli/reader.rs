@@ -6,9 +6,6 @@
 //! have to support all layouts of groups, chunks, heaps and filters that HDF5 has had. The cost: a scan is copied once
 //! through the pipe.
 
-use crate::io::ismrmrd;
-use crate::io::ismrmrd::RawReceiver;
-use crate::io::{self, Format, Image, Placement, ScanIndex};
 use clap::ValueEnum;
 use num_complex::Complex;
 use recon::scan::{
@@ -16,6 +13,9 @@ use recon::scan::{
     Header, HeaderEncoding, ParallelImaging, TrajectoryDescription, TrajectoryKind, UserParameter,
 };
 use recon::{bail, Error, ErrorKind, Result};
+use recon_files::ismrmrd;
+use recon_files::ismrmrd::RawReceiver;
+use recon_files::{Format, Image, Placement, ScanIndex};
 use std::ffi::{OsStr, OsString};
 use std::io::{BufReader, BufWriter, ErrorKind as IoKind, Read, Result as IoResult, Write};
 use std::path::{Path, PathBuf};
@@ -47,10 +47,10 @@ pub fn read_dataset(path: &Path, group: &str, options: AssemblyOptions) -> Resul
     }
 }
 
-/// Reads images ([`io::read_images`]), HDF5 files in the reader.
+/// Reads images ([`recon_files::read_images`]), HDF5 files in the reader.
 pub fn read_images(path: &Path) -> Result<Vec<Image>> {
     if Format::of(path) != Some(Format::Ismrmrd) {
-        return io::read_images(path);
+        return recon_files::read_images(path);
     }
     match read_in_process(ContentKind::Images, path, "", AssemblyOptions::default())? {
         FileContents::Images(images) => Ok(images),
@@ -60,7 +60,7 @@ pub fn read_images(path: &Path) -> Result<Vec<Image>> {
 
 /// Reads a file of one image.
 pub fn read_image(path: &Path) -> Result<Image> {
-    io::the_only_image(path, read_images(path)?)
+    recon_files::the_only_image(path, read_images(path)?)
 }
 
 /// Reads raw data or images of an HDF5 file.

@@ -1,10 +1,5 @@
 //! Tests of the program `recon`, which run it as a user does.
 
-// The readers and writers of the program, with their own tests, which run here.
-#[allow(dead_code, unused_imports)]
-#[path = "../../src/cli/io/mod.rs"]
-mod io;
-
 #[path = "../common/acquisitions.rs"]
 mod acquisitions;
 mod arguments;
@@ -21,6 +16,8 @@ mod files;
 mod formats;
 mod frames;
 mod harness;
+#[allow(dead_code)]
+mod io;
 mod messages;
 mod off_resonance;
 mod orientation;

@@ -1,7 +1,8 @@
 //! A writer of raw data in the layout of ISMRMRD, without checks. It can write what the program's writer cannot: any
 //! counters, and acquisitions without a trajectory.
 
-use crate::io::ismrmrd::tests::{write_raw, Acquisition, StoredCounters, StoredHeader};
+use crate::io::ismrmrd::{Acquisition, StoredCounters, StoredHeader};
+use crate::io::tests::write_acquisitions;
 use hdf5::types::VarLenArray;
 
 /// An acquisition.
@@ -60,5 +61,5 @@ pub fn write(path: &std::path::Path, xml: &str, acquisitions: &[RawAcquisition])
             data: VarLenArray::from_slice(&a.data),
         }
     });
-    write_raw(path, Some(xml), acquisitions.len(), &mut { converted }).unwrap();
+    write_acquisitions(path, Some(xml), acquisitions.len(), &mut { converted }).unwrap();
 }

@@ -1,7 +1,8 @@
 //! The C program of docs/raw-data.md: the same acquisitions in a file and in a stream give the same bytes of images.
 
 use crate::acquisitions::header_bytes;
-use crate::io::ismrmrd::tests::{write_raw, Acquisition, StoredCounters, StoredHeader};
+use crate::io::ismrmrd::{Acquisition, StoredCounters, StoredHeader};
+use crate::io::tests::write_acquisitions;
 use crate::{noise, only_image, read_images, space, with_lock, TempDir};
 use hdf5::types::VarLenArray;
 use num_complex::Complex;
@@ -125,7 +126,7 @@ fn write_file(path: PathBuf, xml: &str, shots: &[Shot]) {
         let data: Vec<f32> = shot.data.iter().flat_map(|z| [z.re, z.im]).collect();
         Acquisition { head, traj: VarLenArray::from_slice(&shot.trajectory), data: VarLenArray::from_slice(&data) }
     });
-    with_lock(|| write_raw(&path, Some(xml), shots.len(), &mut { stored })).unwrap();
+    with_lock(|| write_acquisitions(&path, Some(xml), shots.len(), &mut { stored })).unwrap();
 }
 
 /// Compiles the program with the static library of this build, with the warnings of a vendor's build.

@@ -15,7 +15,7 @@ use source::{root, Tree};
 
 /// The folders of src (and plan.rs) from the lowest layer to the highest. Folders of one row may not import from each
 /// other.
-const LAYERS: [&[&str]; 8] = [
+const LAYERS: [&[&str]; 9] = [
     &["base"],
     &["backend", "simulation"],
     &["nufft"],
@@ -23,6 +23,7 @@ const LAYERS: [&[&str]; 8] = [
     &["engine"],
     &["plan"],
     &["partial_fourier", "propeller", "scan", "simulated_scan"],
+    &["files"],
     &["ffi", "cli"],
 ];
 

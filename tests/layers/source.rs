@@ -76,8 +76,9 @@ impl Tree {
         for path in paths(code) {
             let mut parts = path.split("::").peekable();
             let mut whole: Vec<&str> = match parts.next().unwrap() {
-                // The program is a crate of its own.
-                "crate" if module.first() == Some(&"cli") => vec!["cli"],
+                // The program and the readers and writers of files are crates of their own.
+                "crate" if matches!(module.first(), Some(&"cli" | &"files")) => vec![module[0]],
+                "recon_files" => vec!["files"],
                 "crate" | "recon" => Vec::new(),
                 "super" => {
                     let up = 1 + std::iter::from_fn(|| parts.next_if_eq(&"super")).count();
@@ -112,7 +113,7 @@ fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns all paths that begin with `crate` or `super` (in the program also `recon`) or with a module that is declared
+/// Returns all paths that begin with `crate` or `super` (in other crates also `recon` and `recon_files`) or with a module that is declared
 /// in the text. Paths of `use` trees are written out.
 fn paths(code: &str) -> Vec<String> {
     let declared = code.lines().filter_map(|line| {
@@ -120,7 +121,8 @@ fn paths(code: &str) -> Vec<String> {
         let (visibility, name) = line.strip_suffix(';')?.rsplit_once("mod ")?;
         (visibility.is_empty() || visibility.starts_with("pub")).then(|| format!("{name}::"))
     });
-    let roots: Vec<String> = ["crate::", "super::", "recon::"].map(String::from).into_iter().chain(declared).collect();
+    let roots: Vec<String> =
+        ["crate::", "super::", "recon::", "recon_files::"].map(String::from).into_iter().chain(declared).collect();
     let mut found = Vec::new();
     for root in &roots {
         for (at, _) in code.match_indices(root.as_str()) {

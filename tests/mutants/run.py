@@ -61,7 +61,7 @@ class Mutant:
 
     def switched(self):
         """Returns the text that does the new or the old, by the number in the environment variable."""
-        crate = "recon" if self.file.startswith("src/cli") else "crate"
+        crate = "recon" if self.file.startswith(("src/cli", "src/files")) else "crate"
         choose = f"if {crate}::mutant_is_on({self.number}) {{ %s }} else {{ %s }}"
         for head, tail in ((r"let \w+ = ", ";"), (r"\|[\w, ]+\| ", "")):
             both = [re.fullmatch(f"({head})(.*?){tail}", text) for text in (self.new, self.old)]

@@ -1,6 +1,5 @@
 //! `recon cg`.
 
-use crate::io::{FileUse, Scan};
 use crate::options::{
     defaults, Combination, DensityArgs, InputArgs, LambdaUnitKind, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs,
     PlanArgs, PriorKind,
@@ -21,6 +20,7 @@ use clap::ValueEnum;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::{CgOptions, CgReport, Complex, Normal, PlanInfo, Prior, Real, Result, Stop};
+use recon_files::{FileUse, Scan};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 

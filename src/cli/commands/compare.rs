@@ -1,7 +1,5 @@
 //! `recon compare`.
 
-use crate::io::png::{write_png_row, GreySlice};
-use crate::io::{FileUse, Image, Placement};
 use crate::reader::read_images;
 use crate::run::output::{check_outputs, say};
 use crate::run::precision::is_magnitude;
@@ -14,6 +12,8 @@ use recon::error::checked_product;
 use recon::metrics::{compare, compare_magnitude, Metrics, Scale};
 use recon::resize::recentre;
 use recon::{Complex, Result};
+use recon_files::png::{write_png_row, GreySlice};
+use recon_files::{FileUse, Image, Placement};
 use std::path::{Path, PathBuf};
 
 /// Computes the error of images relative to a true image

@@ -1,6 +1,5 @@
 //! `recon fbp`.
 
-use crate::io::Scan;
 use crate::options::{defaults, Combination, FilterKind, InputArgs, OutputArgs, PlanArgs};
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::plan::ReusablePlan;
@@ -8,6 +7,7 @@ use crate::run::resize::zeros;
 use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::{Normal, Real, Result};
+use recon_files::Scan;
 
 /// Reconstructs 2D radial data, at any angles, by filtered backprojection
 ///

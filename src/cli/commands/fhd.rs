@@ -1,6 +1,5 @@
 //! `recon fhd`.
 
-use crate::io::{FileUse, Scan};
 use crate::options::{defaults, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
 use crate::run::coil_maps::CoilMapFile;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
@@ -9,6 +8,7 @@ use crate::run::resize::zeros;
 use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::{Normal, Real, Result};
+use recon_files::{FileUse, Scan};
 use std::path::PathBuf;
 
 /// Computes the adjoint transform E^H d, without density weights and without a scale factor

@@ -1,8 +1,6 @@
 //! `recon fieldmap`.
 
 use crate::commands::grid::Gridding;
-use crate::io::stacks::ImageGeometry;
-use crate::io::{read_cfl, Dataset, FileUse, Format, Image, ScanIndex};
 use crate::options::{
     defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs,
     WhiteningChoice,
@@ -17,6 +15,8 @@ use recon::bail;
 use recon::error::try_vec;
 use recon::scan::Header;
 use recon::{estimate_field_map, Complex, Echoes, FieldMapOptions, FieldMapReport, Real, Result};
+use recon_files::stacks::ImageGeometry;
+use recon_files::{read_cfl, Dataset, FileUse, Format, Image, ScanIndex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

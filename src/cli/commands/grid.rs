@@ -1,6 +1,5 @@
 //! `recon grid`.
 
-use crate::io::{FileUse, Image, Scan};
 use crate::options::{
     defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PartialFourierKind,
     PhaseDifferenceArgs, PlanArgs,
@@ -14,6 +13,7 @@ use crate::run::session::Session;
 use crate::run::weights::{warn_of_file_weights, Weights};
 use recon::bail;
 use recon::{Complex, Normal, PartialFourier, PartialFourierOptions, Plan, Real, Result};
+use recon_files::{FileUse, Image, Scan};
 
 /// Reconstructs images by gridding, the adjoint transform of density-compensated data
 ///

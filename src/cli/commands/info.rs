@@ -1,6 +1,5 @@
 //! `recon info`.
 
-use crate::io::{read_cfl, read_images, Dataset, FileUse, Format, Image, Scan};
 use crate::options::AcquisitionArgs;
 use crate::reader::{read_either, FileContents};
 use crate::run::input::kind_name;
@@ -8,6 +7,7 @@ use crate::run::output::{counted_images, say};
 use recon::acquisition::AcquisitionUse;
 use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
+use recon_files::{read_cfl, read_images, Dataset, FileUse, Format, Image, Scan};
 use std::path::PathBuf;
 
 /// Describes the program and its machine, or the contents of a file

@@ -1,6 +1,5 @@
 //! `recon propeller`.
 
-use crate::io::{write_dataset, Dataset, FileUse, Scan, TrajectoryStorage};
 use crate::options::{defaults, BladePhaseKind, Combination, InputArgs, OutputArgs, PlanArgs};
 use crate::run::input::scan_name;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
@@ -12,6 +11,7 @@ use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::scan::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::{BladeMotion, Corrected, PropellerOptions, Real, Result};
+use recon_files::{write_dataset, Dataset, FileUse, Scan, TrajectoryStorage};
 use std::path::PathBuf;
 
 /// Reconstructs PROPELLER blades with correction of the motion between them

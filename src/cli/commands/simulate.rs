@@ -3,10 +3,6 @@
 mod trajectories;
 
 use self::trajectories::{lines_per_blade, scan_matrix, trajectory, TrajectoryChoice};
-use crate::io::cfl::pair;
-use crate::io::{
-    write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex, TrajectoryStorage,
-};
 use crate::options::{checked_sizes, MatrixChoice, TimeArgs};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity};
 use crate::run::output::{check_outputs, files_of, image_files, write_images};
@@ -17,6 +13,10 @@ use recon::phantom::{noise_deviation, uniform, white_noise, CoilModel, Phantom};
 use recon::scan::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::simulated_scan::{phantom_kspace, subdivision};
 use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, RigidMotion, Trajectory};
+use recon_files::cfl::pair;
+use recon_files::{
+    write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex, TrajectoryStorage,
+};
 use std::path::{Path, PathBuf};
 
 /// Simulates a scan of the Shepp-Logan phantom

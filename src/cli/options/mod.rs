@@ -14,11 +14,11 @@ pub use choices::{
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
 pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
 
-use crate::io::{FileUse, Format};
 use choices::{BasisKind, WindowKind};
 use clap::Args;
 use recon::bail;
 use recon::{Device, Options, Result};
+use recon_files::{FileUse, Format};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::str::FromStr;

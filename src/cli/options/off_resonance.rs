@@ -1,9 +1,9 @@
 //! Options for off-resonance and decay.
 
-use crate::io::FileUse;
 use clap::Args;
 use recon::bail;
 use recon::Result;
+use recon_files::FileUse;
 use std::path::PathBuf;
 
 /// Options for the times of samples.

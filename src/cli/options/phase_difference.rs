@@ -1,9 +1,9 @@
 //! Options for velocity images.
 
-use crate::io::FileUse;
 use clap::{Args, ValueEnum};
 use recon::bail;
 use recon::Result;
+use recon_files::FileUse;
 use std::path::Path;
 
 /// Options for the phase difference of velocity encodings.

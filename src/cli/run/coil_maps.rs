@@ -1,7 +1,5 @@
 //! Coil maps: read from files, or estimated from calibration data or scans.
 
-use crate::io::cfl::MAX_DIMS;
-use crate::io::{read_cfl, Format, Scan};
 use crate::options::DensityArgs;
 use crate::reader::read_image;
 use crate::run::input::scan_name;
@@ -13,6 +11,8 @@ use crate::run::weights::Weights;
 use recon::bail;
 use recon::scan::{calibration_of, to_matrix_of, warn_of_other_slices};
 use recon::{CoilMatrix, Complex, Error, Options, Plan, Real, Result};
+use recon_files::cfl::MAX_DIMS;
+use recon_files::{read_cfl, Format, Scan};
 use std::path::Path;
 use std::time::Instant;
 

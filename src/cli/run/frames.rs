@@ -1,10 +1,10 @@
 //! Frames of a series of shots: sliding windows. Their images share one plan, which gets the trajectory of each frame.
 
-use crate::io::{Scan, ScanIndex};
 use crate::options::InputArgs;
 use crate::run::input::scan_name;
 use recon::bail;
 use recon::Result;
+use recon_files::{Scan, ScanIndex};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,7 +1,5 @@
 //! The description of a run, and its loop over scans.
 
-use crate::io::stacks::ImageGeometry;
-use crate::io::{Dataset, Image, Scan};
 use crate::options::{
     in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
 };
@@ -17,6 +15,8 @@ use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::atomic_file::AtomicFiles;
 use recon::{Complex, Normal, Options, Real, Result};
+use recon_files::stacks::ImageGeometry;
+use recon_files::{Dataset, Image, Scan};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 

@@ -1,6 +1,5 @@
 //! Maps of off-resonance and decay, and the times of samples.
 
-use crate::io::{Image, Scan};
 use crate::options::{OffResonanceArgs, TimeArgs};
 use crate::reader::read_images;
 use crate::run::input::scan_name;
@@ -10,6 +9,7 @@ use recon::bail;
 use recon::error::{try_reserve, try_vec};
 use recon::scan::TrajectoryKind;
 use recon::{Complex, Error, Real, Result};
+use recon_files::{Image, Scan};
 use std::path::{Path, PathBuf};
 
 /// One map of a file.

@@ -1,12 +1,12 @@
 //! Outputs: their checks before the computation, images, reports, and text on the standard output.
 
-use crate::io::cfl::pair;
-use crate::io::nifti::file_names;
-use crate::io::stacks::{divide_into_stacks, ImageGeometry};
-use crate::io::{FileUse, Format, Image, ScanIndex};
 use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
+use recon_files::cfl::pair;
+use recon_files::nifti::file_names;
+use recon_files::stacks::{divide_into_stacks, ImageGeometry};
+use recon_files::{FileUse, Format, Image, ScanIndex};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -100,7 +100,7 @@ pub fn counted_images(n: usize) -> String {
 
 /// Writes images to one of `files`.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
-    crate::io::write_images(files, path, images)?;
+    recon_files::write_images(files, path, images)?;
     log::info!("{}: {} written", path.display(), counted_images(images.len()));
     Ok(())
 }

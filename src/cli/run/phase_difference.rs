@@ -1,7 +1,5 @@
 //! Phase differences of velocity encodings, which are the sets of ISMRMRD.
 
-use crate::io::stacks::ImageGeometry;
-use crate::io::{Image, Scan, ScanIndex};
 use crate::options::{MaxwellChoice, PhaseDifferenceArgs};
 use crate::run::session::Session;
 use recon::bail;
@@ -9,6 +7,8 @@ use recon::concomitant_phase::{maxwell_coefficients, ConcomitantPhase, ImagePosi
 use recon::error::try_vec;
 use recon::scan::Header;
 use recon::{phase_difference, Complex, PhaseDifferenceOptions, Result};
+use recon_files::stacks::ImageGeometry;
+use recon_files::{Image, Scan, ScanIndex};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest distance in mm of the positions of two images that are subtracted.

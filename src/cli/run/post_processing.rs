@@ -1,10 +1,10 @@
 //! The last steps of an image: resizing and combination of coils.
 
-use crate::io::{Image, Scan};
 use crate::options::Combination;
 use crate::run::precision::to_single;
 use crate::run::resize::{zeros, MatrixResize};
 use recon::{combine, Complex, Real, Result};
+use recon_files::{Image, Scan};
 
 /// Brings images of a scan, [encoded matrix, images], to the requested matrix, then combines them.
 pub fn finish<T: Real>(

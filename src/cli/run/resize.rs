@@ -1,9 +1,9 @@
 //! The matrix of finished images, from the scan's header or from --matrix.
 
-use crate::io::Scan;
 use crate::options::{checked_sizes, MatrixChoice};
 use recon::bail;
 use recon::{Complex, Real, Result};
+use recon_files::Scan;
 
 /// The resizing of images from the encoded matrix to the requested matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,8 +1,8 @@
 //! The sampling of a scan, from which the geometry of a plan is made.
 
-use crate::io::Scan;
 use crate::run::off_resonance::{OffResonanceMaps, ScanFieldMaps};
 use recon::{Geometry, Real, Result, VoxelBasis};
+use recon_files::Scan;
 
 /// The matrix, coordinates and field maps of a scan, in the precision of the computation.
 pub struct Sampling<T: Real> {

@@ -1,6 +1,5 @@
 //! The loaded scans of a run, from a file or from memory.
 
-use crate::io::{Dataset, Scan};
 use crate::options::{InputArgs, OffResonanceArgs, PlanArgs};
 use crate::run::frames::{split_into_frames, Frames};
 use crate::run::input;
@@ -8,6 +7,7 @@ use crate::run::off_resonance::OffResonanceMaps;
 use crate::run::resize::MatrixResize;
 use crate::run::sampling::Sampling;
 use recon::{Options, Real, Result, VoxelBasis};
+use recon_files::{Dataset, Scan};
 use std::borrow::Cow;
 
 /// The scans that are reconstructed, with what their plans and images need.

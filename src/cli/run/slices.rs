@@ -1,10 +1,10 @@
 //! The slices of a volume for scans of single slices: NIfTI files have all slices in one volume, sorted by position.
 
-use crate::io::stacks::{dot, minus, tolerance_mm, wide, ImageGeometry};
-use crate::io::{Image, Scan};
 use crate::run::input::scan_name;
 use recon::bail;
 use recon::Result;
+use recon_files::stacks::{dot, minus, tolerance_mm, wide, ImageGeometry};
+use recon_files::{Image, Scan};
 
 /// Returns the slices of these 2D scans if `images` is one volume with a position in the patient. Returns `images`
 /// unchanged if it is not, or if the scans are 3D.

@@ -1,11 +1,11 @@
 //! Density weights of scans.
 
-use crate::io::Scan;
 use crate::options::{defaults, DensityArgs};
 use crate::run::input::scan_name;
 use crate::run::sampling::Sampling;
 use recon::scan::complete_grid_weights;
 use recon::{Density, Options, Plan, Real, Result};
+use recon_files::Scan;
 
 /// Density weights of a scan.
 pub enum Weights<T: Real> {

@@ -65,7 +65,7 @@ fn unexpected_layouts_are_errors() {
     let path = dir.path("bad.h5");
     let xml = header([8, 8, 1], TrajectoryKind::Spiral).to_xml();
     let make = |fill: &dyn Fn(&hdf5::Group)| {
-        write_raw(&path, Some(&xml), 0, &mut std::iter::empty()).unwrap();
+        write_acquisitions(&path, Some(&xml), 0, &mut std::iter::empty()).unwrap();
         let file = hdf5::File::open_rw(&path).unwrap();
         let group = file.group("dataset").unwrap();
         group.unlink("data").unwrap();
@@ -131,7 +131,7 @@ fn fields_are_found_by_name() {
     let dir = TempDir::new();
     let path = dir.path("a.h5");
     let xml = header([8, 8, 1], TrajectoryKind::Spiral).to_xml();
-    write_raw(&path, Some(&xml), 0, &mut std::iter::empty()).unwrap();
+    write_acquisitions(&path, Some(&xml), 0, &mut std::iter::empty()).unwrap();
     let a = acquisition(4, 2, 1);
     let wide: Vec<f64> = a.data.iter().map(|&v| v as f64).collect();
     let (traj, data) = (a.traj.to_vec(), a.data.to_vec());

@@ -12,10 +12,9 @@ mod storage;
 mod write;
 
 pub use images::{read_images, write_images};
-#[cfg(test)]
-pub use read::read_dataset;
-pub use read::{read_raw, DatasetBuilder, RawReceiver};
-pub use write::{write_dataset, TrajectoryStorage};
+pub use read::{read_dataset, read_raw, DatasetBuilder, RawReceiver};
+pub use storage::{Acquisition, StoredCounters, StoredHeader};
+pub use write::{write_dataset, write_raw, TrajectoryStorage};
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

@@ -7,10 +7,15 @@ use std::path::Path;
 /// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
+    /// HDF5 in the layout of ISMRMRD.
     Ismrmrd,
+    /// A pair of files of BART.
     Bart,
+    /// NIfTI-1, also compressed.
     Nifti,
+    /// A picture.
     Png,
+    /// An array of NumPy.
     Numpy,
 }
 
@@ -23,7 +28,9 @@ pub enum FileUse {
     WriteRawData,
     /// Writing a whole dataset, such as a scan with density weights.
     WriteDataset,
+    /// Reading images.
     ReadImages,
+    /// Writing images.
     WriteImages,
     /// Writing images whose real numbers keep their sign.
     WriteSignedImages,

@@ -62,7 +62,7 @@ fn header_texts_in_the_file() {
     let dir = TempDir::new();
     let path = dir.path("a.h5");
     let attempt = |xml: Option<&str>| {
-        write_raw(&path, xml, 1, &mut std::iter::once(acquisition(4, 2, 1))).unwrap();
+        write_acquisitions(&path, xml, 1, &mut std::iter::once(acquisition(4, 2, 1))).unwrap();
         read_dataset(&path, None)
     };
     let good = header([8, 8, 1], TrajectoryKind::Spiral).to_xml();

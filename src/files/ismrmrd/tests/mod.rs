@@ -7,16 +7,13 @@ mod purposes;
 mod raw_data;
 mod samples;
 
-pub(crate) use super::storage::{Acquisition, StoredCounters, StoredHeader};
-
 use super::storage::require_fields;
 use super::*;
-use crate::io::image::{Image, Placement, ScanIndex};
-use crate::io::tests::{ramp, test_data, write_dataset, write_series, TempDir};
+use crate::image::{Image, Placement, ScanIndex};
+use crate::tests::{ramp, test_data, write_acquisitions, write_dataset, write_series, TempDir};
 use hdf5::types::{TypeDescriptor, VarLenArray};
 use num_complex::Complex;
 use recon::acquisition::AcquisitionUse;
-use recon::atomic_file::write_atomically;
 use recon::error::{ErrorKind, Result};
 use recon::scan::*;
 use std::path::Path;
@@ -52,21 +49,11 @@ fn acquisition(samples: usize, dimensions: usize, coils: usize) -> Acquisition {
     Acquisition { head, traj: VarLenArray::from_slice(&traj), data: VarLenArray::from_slice(&data) }
 }
 
-/// Writes acquisitions without checks; `xml` is the header, `None` means that the file has no header.
-pub(crate) fn write_raw(
-    path: &Path,
-    xml: Option<&str>,
-    total: usize,
-    acquisitions: &mut dyn Iterator<Item = Acquisition>,
-) -> Result<()> {
-    write_atomically(|files| super::write::write_raw(files, path, xml, total, acquisitions))
-}
-
 /// Writes a file with these acquisitions, and reads it.
 fn read_back(header: &Header, acquisitions: Vec<Acquisition>) -> Result<Dataset> {
     let dir = TempDir::new();
     let path = dir.path("test.h5");
-    write_raw(&path, Some(&header.to_xml()), acquisitions.len(), &mut acquisitions.into_iter())?;
+    write_acquisitions(&path, Some(&header.to_xml()), acquisitions.len(), &mut acquisitions.into_iter())?;
     let result = read_dataset(&path, None);
     if let Err(e) = &result {
         assert!(e.message().starts_with(path.to_str().unwrap()), "no file name: {e}");

@@ -32,6 +32,7 @@ pub struct DatasetBuilder {
 }
 
 impl DatasetBuilder {
+    /// Creates a builder.
     pub fn new(options: AssemblyOptions) -> DatasetBuilder {
         DatasetBuilder { options, assembler: None }
     }
@@ -106,7 +107,6 @@ pub fn read_raw(path: &Path, group: &str, receiver: &mut impl RawReceiver) -> Re
 }
 
 /// Reads the raw data of the group `group` in this process. Default: `dataset`.
-#[cfg(test)]
 pub fn read_dataset(path: impl AsRef<Path>, group: Option<&str>) -> Result<Dataset> {
     let path = path.as_ref();
     let mut builder = DatasetBuilder::new(AssemblyOptions::default());

@@ -1,5 +1,7 @@
 //! The HDF5 layout of ISMRMRD: structures, flags, and the checks of a file before it is read.
 
+#![allow(missing_docs)]
+
 use hdf5::types::{TypeDescriptor, VarLenArray};
 use recon::error::{bail, Error, ErrorKind, Result};
 use std::fs::File;

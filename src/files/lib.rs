@@ -120,4 +120,7 @@ pub fn the_only_image(path: &Path, mut images: Vec<Image>) -> Result<Image> {
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
+#[cfg(test)]
+#[path = "../../tests/common/whole_files.rs"]
+mod whole_files;

@@ -1,7 +1,7 @@
 //! Reads and writes ISMRMRD images.
 
 use super::storage::{check_stored, checked_type, create, hdf5_error, open};
-use crate::io::image::{Image, Placement, ScanIndex};
+use crate::image::{Image, Placement, ScanIndex};
 use hdf5::types::{TypeDescriptor, VarLenAscii};
 use ndarray::ArrayView;
 use num_complex::Complex;

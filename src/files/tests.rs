@@ -1,36 +1,15 @@
 //! Helpers for the tests of all formats, and tests of the recognition of formats.
 
-use super::*;
+pub(super) use super::whole_files::{
+    test_data, write_acquisitions, write_cfl, write_dataset, write_images, write_nifti, write_png, write_png_row,
+    write_series,
+};
+
+use super::{read_cfl, read_images, the_only_image, FileUse, Image};
 use num_complex::Complex;
-use recon::atomic_file::write_atomically;
-use recon::error::ErrorKind;
-use std::io::Write;
-use std::path::PathBuf;
+use recon::error::{ErrorKind, Result};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Defines writers that complete their file, or pair of files, at once.
-macro_rules! whole_file_writers {
-    ($($name:ident: $writer:path, ($($argument:ident: $kind:ty),+));+ $(;)?) => {
-        $(pub(crate) fn $name(path: impl AsRef<Path>, $($argument: $kind),+) -> Result<()> {
-            write_atomically(|files| $writer(files, path.as_ref(), $($argument),+))
-        })+
-    };
-}
-
-whole_file_writers! {
-    write_images: super::write_images, (images: &[Image]);
-    write_series: ismrmrd::write_images, (images: &[Image]);
-    write_dataset: write_stored, (dataset: &Dataset);
-    write_cfl: cfl::write_cfl, (dims: &[usize], data: &[Complex<f32>]);
-    write_nifti: nifti::write_nifti, (images: &[Image]);
-    write_png: png::write_png, (images: &[Image], options: &PngOptions);
-    write_png_row: png::write_png_row, (tiles: &[png::GreySlice], maximum: Option<f32>);
-}
-
-/// Writes a dataset whose acquisitions have their trajectory.
-fn write_stored(files: &mut AtomicFiles, path: &Path, dataset: &Dataset) -> Result<()> {
-    ismrmrd::write_dataset(files, path, dataset, TrajectoryStorage::Stored)
-}
 
 fn write_image(path: impl AsRef<Path>, image: &Image) -> Result<()> {
     write_images(path, std::slice::from_ref(image))
@@ -75,19 +54,6 @@ impl Drop for TempDir {
 /// Returns `n` complex numbers, all different.
 pub(super) fn ramp(n: usize) -> Vec<Complex<f32>> {
     (0..n).map(|i| Complex::new(i as f32 + 0.25, -0.5 * i as f32)).collect()
-}
-
-/// Returns the path of a file of the test data; `None`, with a line, if the data are not on this machine.
-pub(crate) fn test_data(name: &str) -> Option<PathBuf> {
-    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let dir = std::env::var_os("RECON_DATA_DIR").map_or(default, PathBuf::from);
-    let path = dir.join(name);
-    if !path.exists() {
-        // Not eprintln!: the test harness hides its output if the test passes.
-        let _ = writeln!(std::io::stderr(), "skipped: {} is not there (set RECON_DATA_DIR)", path.display());
-        return None;
-    }
-    Some(path)
 }
 
 #[test]

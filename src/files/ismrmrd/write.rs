@@ -195,7 +195,7 @@ fn acquisitions(
 }
 
 /// Writes `total` acquisitions without checks, and the XML header `xml`; `None` means that the file has no header.
-pub(super) fn write_raw(
+pub fn write_raw(
     files: &mut AtomicFiles,
     path: &Path,
     xml: Option<&str>,
