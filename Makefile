@@ -69,8 +69,8 @@ matlab: build
 	if command -v matlab >/dev/null; then found=1; matlab -batch "$$code" || exit 1; fi; \
 	if [ -z "$$found" ]; then echo "neither mkoctfile (Debian's octave-dev) nor matlab is on PATH"; exit 1; fi
 
-# Debian packages for the program (HDF5) and the tests of the installed copy. Nothing is done if they are installed.
-PACKAGES := gcc g++ libc6-dev binutils pkg-config cmake libhdf5-dev
+# Debian packages for the tests of the installed copy; `make test` adds more. Nothing is done if they are installed.
+PACKAGES := gcc g++ libc6-dev binutils pkg-config cmake
 
 deps:
 	@missing=$$(for p in $(PACKAGES); do dpkg -s $$p >/dev/null 2>&1 || echo $$p; done); \
@@ -80,8 +80,6 @@ deps:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing; \
 	fi
 
-# The program is looked at where its HDF5 library is.
-packages := $(shell pkg-config --exists hdf5 2>/dev/null && echo --workspace)
 # Words that are right as they are: names in the literature, and what a test misspells.
 WORDS := reson,iteratons,te
 spelling := $(CARGO_TARGET_DIR)/spelling
@@ -91,7 +89,7 @@ $(spelling)/ready: Makefile
 
 check:
 	@if cargo fmt --version >/dev/null 2>&1; then $(CARGO) fmt --check; else echo "skipped: formatting (no rustfmt)"; fi
-	@if cargo clippy --version >/dev/null 2>&1; then $(CARGO) clippy --locked --all-targets $(packages) -- -D warnings; \
+	@if cargo clippy --version >/dev/null 2>&1; then $(CARGO) clippy --locked --all-targets --workspace -- -D warnings; \
 	else echo "skipped: lints (no clippy)"; fi
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps
 	@$(MAKE) --no-print-directory $(spelling)/ready; if [ -e $(spelling)/ready ]; then \
@@ -148,7 +146,7 @@ program := $(CARGO_TARGET_DIR)/release/recon
 # The demo's scan is as large as that of Stone et al. 2008: 284,592 samples on 1,176 spokes, an image of 128^3.
 DEMO_SCAN := --matrix 128,128,128 --trajectory kooshball --shots 1176 --samples 242 --snr 600
 
-demo: deps
+demo:
 	$(CARGO) build --release --locked --package recon-cli
 	@mkdir -p demo
 	$(program) simulate $(DEMO_SCAN) --truth demo/truth.h5 -o demo/scan.h5

@@ -4,7 +4,6 @@ mod commands;
 mod interrupt;
 mod options;
 mod progress;
-mod reader;
 mod run;
 
 use clap::{Parser, Subcommand};
@@ -56,8 +55,6 @@ enum Command {
     Compare(compare::CompareArgs),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
-    #[command(name = reader::COMMAND, hide = true)]
-    Reader(reader::ReaderArgs),
 }
 
 /// Smallest size of arrays that come from the system, in bytes. Smaller arrays come from the heap, which keeps its
@@ -81,9 +78,6 @@ fn main() -> ExitCode {
         Ok(program) => program,
         Err(e) => return report_usage(&e),
     };
-    if let Command::Reader(args) = &program.command {
-        return reader::run(args);
-    }
     keep_freed_pages();
     panic::set_hook(Box::new(report_panic));
     progress::start_log(program.verbose, program.quiet);
@@ -100,7 +94,6 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),
-        Command::Reader(args) => return reader::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,18 +2,17 @@
 //!
 //! [`recon::scan`] sorts the acquisitions of a raw dataset into images.
 //!
-//! Counts, sizes and field layouts in a file are checked before they are used. Older versions of the HDF5 library
-//! (1.10, for example) crash on some damaged files: the program reads files in a separate process (reader.rs).
+//! Counts, sizes and field layouts in a file are checked before they are used.
 
 mod acquisitions;
 mod images;
+mod layout;
 mod read;
-mod storage;
 mod write;
 
 pub use images::{read_images, write_images};
-pub use read::{read_dataset, read_raw, DatasetBuilder, RawReceiver};
-pub use storage::{Acquisition, StoredCounters, StoredHeader};
+pub use layout::Acquisition;
+pub use read::{read_dataset, read_either, FileContents, RawFile, GROUP};
 pub use write::{write_dataset, write_raw, TrajectoryStorage};
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod bytes;
 pub mod cfl;
 pub mod formats;
+mod hdf5;
 mod image;
 pub mod ismrmrd;
 pub mod nifti;
@@ -117,6 +118,14 @@ pub fn the_only_image(path: &Path, mut images: Vec<Image>) -> Result<Image> {
         (1, Some(image)) => Ok(image),
         (n, _) => bail!(InvalidArgument, "{}: the file holds {n} images, but exactly one is required", path.display()),
     }
+}
+
+/// Reads a file of one image.
+///
+/// # Errors
+/// Those of [`read_images`], and of [`the_only_image`].
+pub fn read_image(path: &Path) -> Result<Image> {
+    the_only_image(path, read_images(path)?)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Helpers for the tests of all formats, and tests of the recognition of formats.
 
 pub(super) use super::whole_files::{
-    test_data, write_acquisitions, write_cfl, write_dataset, write_images, write_nifti, write_png, write_png_row,
-    write_series,
+    read_dataset, test_data, write_acquisitions, write_cfl, write_dataset, write_images, write_nifti, write_png,
+    write_png_row, write_series,
 };
 
 use super::{read_cfl, read_images, the_only_image, FileUse, Image};

@@ -15,7 +15,7 @@ fn brain_cartesian_is_the_inverse_fft() {
     assert!(out.stderr.contains("1 of the 180 acquisitions of an image are zero"), "{out:?}");
     let image = only_image(&dir.path("image.h5"));
     assert_eq!((image.dims, image.channels), ([230, 180, 1], 8));
-    let scan = with_lock(|| crate::io::ismrmrd::read_dataset(&path, None)).unwrap().scans.remove(0);
+    let scan = with_lock(|| crate::io::tests::read_dataset(&path)).unwrap().scans.remove(0);
     let (mut error, mut norm) = (0.0, 0.0);
     for coil in 0..8 {
         let mut kspace = vec![Complex::default(); 230 * 180];

@@ -74,7 +74,7 @@ fn whitening_and_compression() {
 fn a_noise_scan_that_is_missing_causes_a_warning() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 24,24 --shots 40 --coils 2 --snr 30 -o plain.h5");
-    let mut dataset = with_lock(|| crate::io::ismrmrd::read_dataset(dir.path("plain.h5"), None)).unwrap();
+    let mut dataset = with_lock(|| crate::io::tests::read_dataset(dir.path("plain.h5"))).unwrap();
     dataset.header.dependencies = vec![("NOISE".to_owned(), "45_6".to_owned())];
     write_dataset(dir.path("scan.h5"), &dataset);
     let out = dir.run("grid scan.h5 -o image.h5");

@@ -4,7 +4,7 @@ use crate::{read_images, with_lock, write_dataset, TempDir};
 use std::fs;
 
 fn read_dataset(dir: &TempDir, name: &str) -> crate::io::Dataset {
-    with_lock(|| crate::io::ismrmrd::read_dataset(dir.path(name), None)).unwrap()
+    with_lock(|| crate::io::tests::read_dataset(dir.path(name))).unwrap()
 }
 
 /// Frames have the same bits as images of files with only their shots, for all commands and weights.

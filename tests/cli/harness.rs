@@ -6,7 +6,7 @@ use recon::scan::{EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::Trajectory;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -24,6 +24,14 @@ pub fn write_dataset(path: PathBuf, dataset: &Dataset) {
 
 pub fn read_images(path: impl AsRef<Path>) -> Vec<Image> {
     with_lock(|| crate::io::read_images(path)).unwrap()
+}
+
+/// Runs the Python of RECON_TEST_PYTHON, or else `python3`, with these arguments; `None` if it is not there.
+pub fn python(arguments: &[&str], dir: &TempDir) -> Option<Output> {
+    let program = std::env::var_os("RECON_TEST_PYTHON").unwrap_or("python3".into());
+    let mut python = Command::new(program);
+    python.args(arguments).current_dir(&dir.0).stdout(Stdio::piped()).stderr(Stdio::piped());
+    Some(with_lock(|| python.spawn()).ok()?.wait_with_output().unwrap())
 }
 
 /// A temporary folder, which is removed when the value is dropped.

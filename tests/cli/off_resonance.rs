@@ -13,7 +13,7 @@ const SPIRAL: &str = "simulate --matrix 48,48 --trajectory spiral --shots 12 --t
 const FIELD: &str = "--off-resonance 100 --write-field-map map.h5";
 
 fn read_dataset(dir: &TempDir, name: &str) -> crate::io::Dataset {
-    with_lock(|| crate::io::ismrmrd::read_dataset(dir.path(name), None)).unwrap()
+    with_lock(|| crate::io::tests::read_dataset(dir.path(name))).unwrap()
 }
 
 fn write_map(dir: &TempDir, name: &str, dims: [usize; 3], channels: usize, of: impl Fn(usize) -> Complex<f32>) {

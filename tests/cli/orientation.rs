@@ -1,20 +1,11 @@
 //! Positions in the patient: the points of a phantom in 48 poses, and the volumes of NIfTI files.
 
 use crate::io::{Dataset, Placement};
-use crate::{noise, only_image, raw_file, read_images, scan, space, with_lock, write_dataset, TempDir};
+use crate::{noise, only_image, python, raw_file, read_images, scan, space, with_lock, write_dataset, TempDir};
 use num_complex::Complex;
 use recon::scan::{Header, HeaderEncoding, TrajectoryKind};
 use recon::Trajectory;
 use std::io::Write;
-use std::process::{Command, Output, Stdio};
-
-/// Runs the Python of RECON_TEST_PYTHON, or else `python3`, with these arguments; `None` if it is not there.
-fn python(arguments: &[&str], dir: &TempDir) -> Option<Output> {
-    let program = std::env::var_os("RECON_TEST_PYTHON").unwrap_or("python3".into());
-    let mut python = Command::new(program);
-    python.args(arguments).current_dir(&dir.0).stdout(Stdio::piped()).stderr(Stdio::piped());
-    Some(with_lock(|| python.spawn()).ok()?.wait_with_output().unwrap())
-}
 
 /// The points of a phantom in 48 poses are within 0.1 mm of their positions, in NIfTI files as nibabel reads them and
 /// in images as ISMRMRD's package reads them. Patient position and table position do not matter: positions of ISMRMRD

@@ -1,9 +1,10 @@
 //! A writer of raw data in the layout of ISMRMRD, without checks. It can write what the program's writer cannot: any
 //! counters, and acquisitions without a trajectory.
 
-use crate::io::ismrmrd::{Acquisition, StoredCounters, StoredHeader};
+use crate::io::ismrmrd::Acquisition;
 use crate::io::tests::write_acquisitions;
-use hdf5::types::VarLenArray;
+use num_complex::Complex;
+use recon::scan::{AcquisitionHeader, EncodingCounters};
 
 /// An acquisition.
 #[derive(Clone, Default)]
@@ -37,7 +38,7 @@ pub fn write(path: &std::path::Path, xml: &str, acquisitions: &[RawAcquisition])
         let coils = a.coils.max(1);
         let samples = (a.data.len() / 2) as u16 / coils;
         Acquisition {
-            head: StoredHeader {
+            header: AcquisitionHeader {
                 version: 1,
                 flags: a.flags,
                 encoding_space_ref: a.encoding,
@@ -49,7 +50,7 @@ pub fn write(path: &std::path::Path, xml: &str, acquisitions: &[RawAcquisition])
                 discard_pre: a.discard_pre,
                 sample_time_us: a.sample_time,
                 position: a.position,
-                idx: StoredCounters {
+                idx: EncodingCounters {
                     kspace_encode_step_1: a.steps[0],
                     kspace_encode_step_2: a.steps[1],
                     slice: a.slice,
@@ -57,8 +58,8 @@ pub fn write(path: &std::path::Path, xml: &str, acquisitions: &[RawAcquisition])
                 },
                 ..Default::default()
             },
-            traj: VarLenArray::from_slice(&a.trajectory),
-            data: VarLenArray::from_slice(&a.data),
+            trajectory: a.trajectory.clone(),
+            data: a.data.chunks_exact(2).map(|z| Complex::new(z[0], z[1])).collect(),
         }
     });
     write_acquisitions(path, Some(xml), acquisitions.len(), &mut { converted }).unwrap();

@@ -1,10 +1,9 @@
 //! The C program of docs/raw-data.md: the same acquisitions in a file and in a stream give the same bytes of images.
 
 use crate::acquisitions::header_bytes;
-use crate::io::ismrmrd::{Acquisition, StoredCounters, StoredHeader};
+use crate::io::ismrmrd::Acquisition;
 use crate::io::tests::write_acquisitions;
 use crate::{noise, only_image, read_images, space, with_lock, TempDir};
-use hdf5::types::VarLenArray;
 use num_complex::Complex;
 use recon::phantom::{CoilModel, Phantom};
 use recon::scan::{AcquisitionHeader, EncodingLimits, Header, HeaderEncoding, TrajectoryKind};
@@ -102,29 +101,10 @@ fn stream(xml: &str, shots: &[Shot]) -> Vec<u8> {
 
 /// Writes the acquisitions as a file of ISMRMRD.
 fn write_file(path: PathBuf, xml: &str, shots: &[Shot]) {
-    let stored = shots.iter().map(|shot| {
-        let h = &shot.header;
-        let head = StoredHeader {
-            version: h.version,
-            flags: h.flags,
-            number_of_samples: h.number_of_samples,
-            available_channels: h.available_channels,
-            active_channels: h.active_channels,
-            discard_pre: h.discard_pre,
-            discard_post: h.discard_post,
-            center_sample: h.center_sample,
-            trajectory_dimensions: h.trajectory_dimensions,
-            sample_time_us: h.sample_time_us,
-            position: h.position,
-            idx: StoredCounters {
-                kspace_encode_step_1: h.idx.kspace_encode_step_1,
-                slice: h.idx.slice,
-                ..Default::default()
-            },
-            ..Default::default()
-        };
-        let data: Vec<f32> = shot.data.iter().flat_map(|z| [z.re, z.im]).collect();
-        Acquisition { head, traj: VarLenArray::from_slice(&shot.trajectory), data: VarLenArray::from_slice(&data) }
+    let stored = shots.iter().map(|shot| Acquisition {
+        header: shot.header,
+        trajectory: shot.trajectory.clone(),
+        data: shot.data.clone(),
     });
     with_lock(|| write_acquisitions(&path, Some(xml), shots.len(), &mut { stored })).unwrap();
 }

@@ -48,7 +48,7 @@ fn radial_scans_without_a_trajectory() {
 fn open_angles_are_errors() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --trajectory radial --shots 20 --no-trajectory -o scan.h5");
-    let mut dataset = with_lock(|| crate::io::ismrmrd::read_dataset(dir.path("scan.h5"), None)).unwrap();
+    let mut dataset = with_lock(|| crate::io::tests::read_dataset(dir.path("scan.h5"))).unwrap();
     dataset.header.encodings[0].description = None;
     let write = || {
         let stored = crate::io::TrajectoryStorage::Omitted;
@@ -76,7 +76,7 @@ fn trajectories_that_do_not_follow_from_a_header_are_stored() {
 fn conjugated_samples() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --trajectory golden-angle --coils 2 --snr 40 -o scan.h5");
-    let mut dataset = with_lock(|| crate::io::ismrmrd::read_dataset(dir.path("scan.h5"), None)).unwrap();
+    let mut dataset = with_lock(|| crate::io::tests::read_dataset(dir.path("scan.h5"))).unwrap();
     for scan in &mut dataset.scans {
         scan.data.iter_mut().for_each(|z| *z = z.conj());
     }
@@ -100,7 +100,7 @@ fn conjugated_samples() {
 fn the_scanner_is_shown() {
     let dir = TempDir::new();
     dir.ok("simulate --matrix 8,8 --trajectory cartesian -o scan.h5");
-    let mut dataset = with_lock(|| crate::io::ismrmrd::read_dataset(dir.path("scan.h5"), None)).unwrap();
+    let mut dataset = with_lock(|| crate::io::tests::read_dataset(dir.path("scan.h5"))).unwrap();
     dataset.header.vendor = Some("SIEMENS".to_owned());
     dataset.header.model = Some("Avanto".to_owned());
     dataset.header.patient_position = Some("HFS".to_owned());

@@ -4,6 +4,7 @@ use super::*;
 use num_complex::Complex;
 use recon::atomic_file::{write_atomically, AtomicFiles};
 use recon::error::Result;
+use recon::scan::AssemblyOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -44,4 +45,9 @@ pub fn test_data(name: &str) -> Option<PathBuf> {
         return None;
     }
     Some(path)
+}
+
+/// Reads the raw data of the usual group.
+pub fn read_dataset(path: impl AsRef<Path>) -> Result<Dataset> {
+    ismrmrd::read_dataset(path.as_ref(), ismrmrd::GROUP, AssemblyOptions::default())
 }

@@ -1,6 +1,5 @@
 //! `recon compare`.
 
-use crate::reader::read_images;
 use crate::run::output::{check_outputs, say};
 use crate::run::precision::is_magnitude;
 use crate::run::resize::order_hint;
@@ -13,7 +12,7 @@ use recon::metrics::{compare, compare_magnitude, Metrics, Scale};
 use recon::resize::recentre;
 use recon::{Complex, Result};
 use recon_files::png::{write_png_row, GreySlice};
-use recon_files::{FileUse, Image, Placement};
+use recon_files::{read_images, FileUse, Image, Placement};
 use std::path::{Path, PathBuf};
 
 /// Computes the error of images relative to a true image

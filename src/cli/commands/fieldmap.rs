@@ -5,7 +5,6 @@ use crate::options::{
     defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs,
     WhiteningChoice,
 };
-use crate::reader::{read_either, read_images, FileContents};
 use crate::run::job::{reconstruct, Reconstructed};
 use crate::run::output::{files_of, report_of, write_images, Outputs};
 use crate::run::precision::cast;
@@ -15,8 +14,9 @@ use recon::bail;
 use recon::error::try_vec;
 use recon::scan::Header;
 use recon::{estimate_field_map, Complex, Echoes, FieldMapOptions, FieldMapReport, Real, Result};
+use recon_files::ismrmrd::{read_either, FileContents};
 use recon_files::stacks::ImageGeometry;
-use recon_files::{read_cfl, Dataset, FileUse, Format, Image, ScanIndex};
+use recon_files::{read_cfl, read_images, Dataset, FileUse, Format, Image, ScanIndex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,12 @@
 //! `recon info`.
 
 use crate::options::AcquisitionArgs;
-use crate::reader::{read_either, FileContents};
 use crate::run::input::kind_name;
 use crate::run::output::{counted_images, say};
 use recon::acquisition::AcquisitionUse;
 use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
+use recon_files::ismrmrd::{read_either, FileContents};
 use recon_files::{read_cfl, read_images, Dataset, FileUse, Format, Image, Scan};
 use std::path::PathBuf;
 

@@ -1,7 +1,6 @@
 //! Coil maps: read from files, or estimated from calibration data or scans.
 
 use crate::options::DensityArgs;
-use crate::reader::read_image;
 use crate::run::input::scan_name;
 use crate::run::precision::{cast, is_magnitude};
 use crate::run::resize::{order_hint, zeros};
@@ -12,7 +11,7 @@ use recon::bail;
 use recon::scan::{calibration_of, to_matrix_of, warn_of_other_slices};
 use recon::{CoilMatrix, Complex, Error, Options, Plan, Real, Result};
 use recon_files::cfl::MAX_DIMS;
-use recon_files::{read_cfl, Format, Scan};
+use recon_files::{read_cfl, read_image, Format, Scan};
 use std::path::Path;
 use std::time::Instant;
 

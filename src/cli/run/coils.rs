@@ -1,10 +1,10 @@
 //! Whitening and compression of the coils of scans, before all other processing.
 
 use crate::options::{CompressionTarget, InputArgs, WhiteningChoice};
-use crate::reader::read_dataset;
 use recon::bail;
 use recon::scan::{transform_coils, warn_of_missing_noise, warn_of_noise_units, whiten, AssemblyOptions};
 use recon::{CoilEnergy, Error, Keep, Result};
+use recon_files::ismrmrd::read_dataset;
 use recon_files::{read_cfl, Dataset, Format, Noise, Scan};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,11 +1,11 @@
 //! Reading raw data from a file, and their selection by slice, repetition and shot.
 
 use crate::options::{checked_sizes, InputArgs, MatrixChoice};
-use crate::reader::read_dataset;
 use crate::run::coils;
 use recon::bail;
 use recon::scan::{Header, TrajectoryKind};
 use recon::Result;
+use recon_files::ismrmrd::read_dataset;
 use recon_files::{kspace_from_bart, read_cfl, trajectory_from_bart, Dataset, Format, Placement, Scan, ScanIndex};
 use std::path::Path;
 

@@ -1,7 +1,6 @@
 //! Maps of off-resonance and decay, and the times of samples.
 
 use crate::options::{OffResonanceArgs, TimeArgs};
-use crate::reader::read_images;
 use crate::run::input::scan_name;
 use crate::run::resize::{order_hint, MatrixResize};
 use crate::run::slices::{first_of_each_slice, slices_of_scans};
@@ -9,7 +8,7 @@ use recon::bail;
 use recon::error::{try_reserve, try_vec};
 use recon::scan::TrajectoryKind;
 use recon::{Complex, Error, Real, Result};
-use recon_files::{Image, Scan};
+use recon_files::{read_images, Image, Scan};
 use std::path::{Path, PathBuf};
 
 /// One map of a file.

@@ -1,12 +1,11 @@
 //! Images that are given along with scans, such as an initial image.
 
-use crate::reader::read_images;
 use crate::run::resize::{order_hint, MatrixResize};
 use crate::run::session::Session;
 use crate::run::slices::{first_of_each_slice, slices_of_scans};
 use recon::bail;
 use recon::{Complex, Result};
-use recon_files::Scan;
+use recon_files::{read_images, Scan};
 use std::path::Path;
 
 /// Images of one file on the encoded matrices of the scans: one for all scans, or one per scan.

@@ -1,84 +1,101 @@
-//! Reads the acquisitions of a raw dataset: all headers first, then trajectories and samples in batches.
+//! Reads the acquisitions of a raw dataset: all headers first, then trajectories and samples one after the other.
 
-use super::storage::hdf5_error;
-use super::storage::StoredHeader;
-use hdf5::types::VarLenArray;
-use recon::acquisition::AcquisitionUse;
-use recon::error::{ErrorKind, Result};
+use super::layout::{Acquisition, ACQUISITION_HEADER};
+use crate::hdf5::{hdf5_error, member, HeapReader, HeapReference, Number, RecordReader};
+use hdf5_pure::Datatype;
+use num_complex::Complex;
+use recon::error::{bail, ErrorKind, Result};
 use recon::scan::AcquisitionHeader;
 
-/// Number of headers read at a time.
-const HEADER_BATCH: usize = 4096;
-/// Maximum number of acquisitions read at a time.
-const BODY_BATCH: usize = 1024;
-/// Maximum size of the acquisitions read at a time, in bytes.
-const BODY_BATCH_BYTES: usize = 16 << 20;
+/// Number of acquisitions whose records are read at a time.
+const BATCH: u64 = 4096;
 
-/// The header field of an acquisition, mapped by its name in the file.
-#[derive(hdf5::H5Type, Clone, Copy)]
-#[repr(C)]
-struct HeaderField {
-    head: StoredHeader,
+/// A field of variable length.
+struct ArrayField {
+    offset: usize,
+    number: Number,
 }
 
-/// The trajectory and the samples of an acquisition, mapped by their names in the file.
-#[derive(hdf5::H5Type)]
-#[repr(C)]
-pub(super) struct AcquisitionBody {
-    pub traj: VarLenArray<f32>,
-    pub data: VarLenArray<f32>,
-}
-
-/// Reads the headers of all acquisitions.
-pub(super) fn read_headers(set: &hdf5::Dataset) -> Result<Vec<AcquisitionHeader>> {
-    let count = set.size();
-    let mut headers = Vec::new();
-    for start in (0..count).step_by(HEADER_BATCH) {
-        let end = (start + HEADER_BATCH).min(count);
-        let what = format!("the headers of acquisitions {start} to {} cannot be read: the file is damaged", end - 1);
-        let batch = set.read_slice_1d::<HeaderField, _>(start..end);
-        let batch = batch.map_err(hdf5_error(ErrorKind::BadFile, &what))?;
-        headers.extend(batch.iter().map(|field| field.head.to_library()));
-    }
-    Ok(headers)
-}
-
-/// Reads trajectories and samples in the order of the file, and calls `use_body` for each acquisition with its number.
-/// The samples of acquisitions that are not used are not read.
-pub(super) fn read_bodies(
-    set: &hdf5::Dataset,
-    headers: &[AcquisitionHeader],
-    mut use_body: impl FnMut(usize, &AcquisitionBody) -> Result<()>,
-) -> Result<()> {
-    let is_used = |number: usize| AcquisitionUse::of_flags(headers[number].flags).is_used();
-    let empty = AcquisitionBody { traj: VarLenArray::from_slice(&[]), data: VarLenArray::from_slice(&[]) };
-    let mut start = 0;
-    while start < headers.len() {
-        if !is_used(start) {
-            use_body(start, &empty)?;
-            start += 1;
-            continue;
-        }
-        let (mut end, mut bytes) = (start + 1, body_bytes(&headers[start]));
-        while end < headers.len() && end - start < BODY_BATCH && is_used(end) {
-            bytes += body_bytes(&headers[end]);
-            if bytes > BODY_BATCH_BYTES {
-                break;
+impl ArrayField {
+    fn of(record: &Datatype, name: &str) -> Result<ArrayField> {
+        let (offset, datatype) = member(record, "data", name)?;
+        match datatype {
+            Datatype::VariableLength { is_string: false, base_type, .. } => {
+                Ok(ArrayField { offset, number: Number::of(base_type, &format!("data.{name}"))? })
             }
-            end += 1;
+            _ => bail!(BadFile, "data.{name} is not an array of variable length: this is not the layout of ISMRMRD"),
         }
-        let what = format!("acquisitions {start} to {} cannot be read: the file is damaged", end - 1);
-        let bodies = set.read_slice_1d::<AcquisitionBody, _>(start..end);
-        let bodies = bodies.map_err(hdf5_error(ErrorKind::BadFile, &what))?;
-        for (number, body) in (start..end).zip(bodies.iter()) {
-            use_body(number, body)?;
-        }
-        start = end;
     }
-    Ok(())
 }
 
-fn body_bytes(header: &AcquisitionHeader) -> usize {
-    let values = 8 * header.active_channels as usize + 4 * header.trajectory_dimensions as usize;
-    header.number_of_samples as usize * values
+/// The acquisitions of a file.
+pub struct AcquisitionTable {
+    /// The headers of all acquisitions.
+    pub headers: Vec<AcquisitionHeader>,
+    /// The places of trajectory and data.
+    references: Vec<[HeapReference; 2]>,
+    numbers: [Number; 2],
+    heap: HeapReader,
+    /// The numbers of the data, before they are complex.
+    parts: Vec<f32>,
+}
+
+impl AcquisitionTable {
+    /// Reads all headers of `set`.
+    ///
+    /// # Errors
+    /// `BadFile` if the records are not acquisitions, or cannot be read.
+    pub fn read(set: &hdf5_pure::Dataset, heap: HeapReader) -> Result<AcquisitionTable> {
+        let bad = |what| hdf5_error(ErrorKind::BadFile, what);
+        let record = set.datatype().map_err(bad("the type of data cannot be read"))?;
+        let (_, head) = member(&record, "data", "head")?;
+        let (head_offset, size) = (member(&record, "data", "head")?.0, record.type_size() as usize);
+        let reader = RecordReader::new(head, "data.head", &ACQUISITION_HEADER)?;
+        let [trajectory, data] = [ArrayField::of(&record, "traj")?, ArrayField::of(&record, "data")?];
+        let count = set.shape().map_err(bad("the number of acquisitions cannot be read"))?[0];
+        let (mut headers, mut references) = (Vec::new(), Vec::new());
+        let head_size = head.type_size() as usize;
+        for start in (0..count).step_by(BATCH as usize) {
+            let rows = BATCH.min(count - start);
+            let last = start + rows - 1;
+            let what = format!("the headers of acquisitions {start} to {last} cannot be read: the file is damaged");
+            let records = set.read_raw_rows(start, rows).map_err(hdf5_error(ErrorKind::BadFile, &what))?;
+            if records.len() != rows as usize * size {
+                bail!(BadFile, "{what}");
+            }
+            for (number, record) in records.chunks_exact(size).enumerate() {
+                let mut bytes = [0; AcquisitionHeader::BYTES];
+                let read = reader.read(&record[head_offset..][..head_size], &mut bytes);
+                read.map_err(|e| e.within(format_args!("acquisition {}", start as usize + number)))?;
+                headers.push(AcquisitionHeader::from_bytes(&bytes));
+                let reference = |field: &ArrayField| heap.reference(&record[field.offset..][..heap.reference_size()]);
+                references.push([reference(&trajectory), reference(&data)]);
+            }
+        }
+        let numbers = [trajectory.number, data.number];
+        Ok(AcquisitionTable { headers, references, numbers, heap, parts: Vec::new() })
+    }
+
+    /// Reads trajectory and data of an acquisition, with its header.
+    ///
+    /// # Errors
+    /// `BadFile` if they cannot be read, or the data are an odd number of numbers.
+    pub fn acquisition(&mut self, number: usize, to: &mut Acquisition) -> Result<()> {
+        let header = self.headers[number];
+        let [trajectory, data] = self.references[number];
+        to.header = header;
+        to.trajectory.clear();
+        to.data.clear();
+        self.heap.read_f32(trajectory, self.numbers[0], &mut to.trajectory)?;
+        self.parts.clear();
+        self.heap.read_f32(data, self.numbers[1], &mut self.parts)?;
+        let (pairs, rest) = self.parts.as_chunks::<2>();
+        if !rest.is_empty() {
+            let (samples, coils) = (header.number_of_samples as usize, header.active_channels as usize);
+            let (n, need) = (self.parts.len(), 2 * samples * coils);
+            bail!(BadFile, "the data have {n} numbers, but {samples} complex samples of {coils} coils need {need}");
+        }
+        to.data.extend(pairs.iter().map(|&[re, im]| Complex::new(re, im)));
+        Ok(())
+    }
 }

@@ -1,21 +1,25 @@
 //! Reads and writes ISMRMRD images.
 
-use super::storage::{check_stored, checked_type, create, hdf5_error, open};
+use super::layout::{self, IMAGE_HEADER};
+use crate::hdf5::{
+    check_stored, hdf5_error, member_names, open, record_type, require_members, text_type, Hdf5File, HeapFile, Number,
+    RecordReader, REFERENCE,
+};
 use crate::image::{Image, Placement, ScanIndex};
-use hdf5::types::{TypeDescriptor, VarLenAscii};
-use ndarray::ArrayView;
+use hdf5_pure::{CompoundMember, CompoundTypeBuilder, Datatype, FileBuilder, Group, GroupBuilder};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
-use recon::error::{bail, checked_product, ErrorKind, Result};
+use recon::error::{bail, checked_product, Error, ErrorKind, Result};
 use std::path::Path;
 
-/// The header of an image: 198 bytes in the file, without padding.
-#[derive(hdf5::H5Type, Clone, Copy, Default)]
-#[repr(C)]
+/// The length of the header of an image.
+const HEADER: usize = layout::size(&IMAGE_HEADER);
+
+/// The header of an image.
+#[derive(Clone, Copy, Default)]
 struct ImageHeader {
     version: u16,
     data_type: u16,
-    flags: u64,
     measurement_uid: u32,
     matrix_size: [u16; 3],
     field_of_view: [f32; 3],
@@ -36,25 +40,110 @@ struct ImageHeader {
     image_type: u16,
     image_index: u16,
     image_series_index: u16,
-    user_int: [i32; 8],
-    user_float: [f32; 8],
     attribute_string_len: u32,
 }
 
-/// A complex number with the field names of ISMRMRD.
-#[derive(hdf5::H5Type, Clone, Copy)]
-#[repr(C)]
-struct IsmrmrdComplex {
-    real: f32,
-    imag: f32,
+/// A number of a header.
+trait HeaderNumber: Copy {
+    /// Copies the number to its bytes in the file, or from them.
+    fn exchange(&mut self, bytes: &mut [u8], direction: Direction);
 }
 
-/// A complex number with the field names of h5py.
-#[derive(hdf5::H5Type, Clone, Copy)]
-#[repr(C)]
-struct H5pyComplex {
-    r: f32,
-    i: f32,
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Read,
+    Write,
+}
+
+macro_rules! header_numbers {
+    ($($t:ty),+) => {$(
+        impl HeaderNumber for $t {
+            fn exchange(&mut self, bytes: &mut [u8], direction: Direction) {
+                let mut own = self.to_le_bytes();
+                match direction {
+                    Direction::Read => own.copy_from_slice(bytes),
+                    Direction::Write => bytes.copy_from_slice(&own),
+                }
+                *self = <$t>::from_le_bytes(own);
+            }
+        }
+    )+};
+}
+
+header_numbers!(u16, u32, f32);
+
+/// The bytes of a header, of which a part was exchanged.
+struct HeaderBytes<'a> {
+    rest: &'a mut [u8],
+    direction: Direction,
+}
+
+impl HeaderBytes<'_> {
+    fn several<T: HeaderNumber>(&mut self, numbers: &mut [T]) {
+        let (bytes, rest) = std::mem::take(&mut self.rest).split_at_mut(size_of_val(numbers));
+        let pairs = numbers.iter_mut().zip(bytes.chunks_exact_mut(size_of::<T>()));
+        pairs.for_each(|(number, bytes)| number.exchange(bytes, self.direction));
+        self.rest = rest;
+    }
+
+    fn one<T: HeaderNumber>(&mut self, number: &mut T) {
+        self.several(std::slice::from_mut(number));
+    }
+
+    fn skip(&mut self, count: usize) {
+        self.rest = &mut std::mem::take(&mut self.rest)[count..];
+    }
+}
+
+impl ImageHeader {
+    fn of_bytes(bytes: &[u8; HEADER]) -> ImageHeader {
+        let mut header = ImageHeader::default();
+        header.exchange(HeaderBytes { rest: &mut { *bytes }, direction: Direction::Read });
+        header
+    }
+
+    fn to_bytes(mut self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        self.exchange(HeaderBytes { rest: &mut bytes, direction: Direction::Write });
+        bytes
+    }
+
+    /// Exchanges all fields with bytes in the order of [`IMAGE_HEADER`]. Flags and numbers of users are not exchanged.
+    fn exchange(&mut self, mut bytes: HeaderBytes) {
+        bytes.one(&mut self.version);
+        bytes.one(&mut self.data_type);
+        bytes.skip(8);
+        bytes.one(&mut self.measurement_uid);
+        bytes.several(&mut self.matrix_size);
+        bytes.several(&mut self.field_of_view);
+        bytes.one(&mut self.channels);
+        for vector in [
+            &mut self.position,
+            &mut self.read_dir,
+            &mut self.phase_dir,
+            &mut self.slice_dir,
+            &mut self.patient_table_position,
+        ] {
+            bytes.several(vector);
+        }
+        for number in [
+            &mut self.average,
+            &mut self.slice,
+            &mut self.contrast,
+            &mut self.phase,
+            &mut self.repetition,
+            &mut self.set,
+        ] {
+            bytes.one(number);
+        }
+        bytes.one(&mut self.acquisition_time_stamp);
+        bytes.several(&mut self.physiology_time_stamp);
+        bytes.one(&mut self.image_type);
+        bytes.one(&mut self.image_index);
+        bytes.one(&mut self.image_series_index);
+        bytes.skip(64);
+        bytes.one(&mut self.attribute_string_len);
+    }
 }
 
 const TYPE_FLOAT: u16 = 5;
@@ -80,7 +169,7 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
     if images.is_empty() {
         bail!(InvalidArgument, "{}: no image was given: give one or more", path.display());
     }
-    let mut series: Vec<((_, _), Vec<&Image>)> = Vec::new();
+    let mut series: Vec<Series> = Vec::new();
     for image in images {
         image.check().map_err(|e| e.within(path.display()))?;
         if let Some(n) = image.dims.iter().chain([&image.channels]).find(|&&n| n > u16::MAX as usize) {
@@ -96,56 +185,82 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
             None => series.push((key, vec![image])),
         }
     }
-    let what = format!("{}: the file cannot be written", path.display());
-    let io = hdf5_error(ErrorKind::IO, &what);
-    let file = create(&files.add(path)?).map_err(&io)?;
-    let write = || -> hdf5::Result<()> {
-        let dataset = file.create_group("dataset")?;
-        for (number, ((dims, channels), images)) in series.iter().enumerate() {
-            let group = dataset.create_group(&format!("image_{number}"))?;
-            write_series(&group, number, *dims, *channels, images)?;
+    let file = files.add(path)?;
+    let write = || {
+        // The references in the attributes are known when the structure was laid out once.
+        let mut references: Vec<_> = series.iter().map(|(_, images)| vec![[0; REFERENCE]; images.len()]).collect();
+        let mut heap = HeapFile::new(&file, structure(&series, &references, Contents::Zeros)?)?;
+        for reference in references.iter_mut().flatten() {
+            *reference = heap.add(ATTRIBUTES.len(), ATTRIBUTES.as_bytes())?;
         }
-        file.flush()
+        heap.finish(structure(&series, &references, Contents::Voxels)?)
     };
-    write().map_err(&io)?;
-    file.close().map_err(&io)
+    write().map_err(|e: Error| e.within(path.display()))
 }
 
-fn write_series(
-    group: &hdf5::Group,
+/// What a structure contains.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    /// Zeros: only the length of the structure matters.
+    Zeros,
+    /// The voxels.
+    Voxels,
+}
+
+/// Images of one size and number of channels.
+type Series<'a> = (([usize; 3], usize), Vec<&'a Image>);
+
+/// Returns the structure of a file: a group for each series.
+fn structure(series: &[Series], references: &[Vec<[u8; REFERENCE]>], contents: Contents) -> Result<FileBuilder> {
+    let mut builder = FileBuilder::new();
+    let mut dataset = builder.create_group("dataset");
+    for (number, (((dims, channels), images), references)) in series.iter().zip(references).enumerate() {
+        let mut group = dataset.create_group(&format!("image_{number}"));
+        add_series(&mut group, number, *dims, *channels, images, contents)?;
+        let texts = references.as_flattened().to_vec();
+        group.create_dataset("attributes").with_raw_data(text_type(), texts, images.len() as u64);
+        dataset.add_group(group.finish());
+    }
+    builder.add_group(dataset.finish());
+    Ok(builder)
+}
+
+fn add_series(
+    group: &mut GroupBuilder,
     number: usize,
     [nx, ny, nz]: [usize; 3],
     channels: usize,
     images: &[&Image],
-) -> hdf5::Result<()> {
-    let count = images.len();
+    contents: Contents,
+) -> Result<()> {
+    let count = images.len() as u64;
     let real = images.iter().all(|image| image.data.iter().all(|z| z.im == 0.0));
-    let headers: Vec<_> = images.iter().enumerate().map(|(i, image)| image_header(image, real, number, i)).collect();
-    group.new_dataset::<ImageHeader>().packed(true).shape(count..).chunk(1).create("header")?.write_raw(&headers)?;
-    let text = VarLenAscii::from_ascii(ATTRIBUTES).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
-    let texts = vec![text; count];
-    group.new_dataset::<VarLenAscii>().shape(count..).chunk(1).create("attributes")?.write_raw(&texts)?;
-
-    let shape = (count.., channels, nz, ny, nx);
-    // One image per chunk, as in the ISMRMRD library, or one plane: HDF5 limits a chunk to 4 GiB.
-    let image = (1, channels, nz, ny, nx);
-    let chunk = if channels * nz * ny * nx >= 1 << 28 { (1, 1, 1, ny, nx) } else { image };
-    let set = match real {
-        true => group.new_dataset::<f32>().shape(shape).chunk(chunk).create("data")?,
-        false => group.new_dataset::<IsmrmrdComplex>().shape(shape).chunk(chunk).create("data")?,
-    };
-    let view = (channels, nz, ny, nx);
-    for (i, image) in images.iter().enumerate() {
-        let at = (i, .., .., .., ..);
-        if real {
-            let values: Vec<f32> = image.data.iter().map(|z| z.re).collect();
-            set.write_slice(ArrayView::from_shape(view, &values)?, at)?;
-        } else {
-            let values: Vec<_> = image.data.iter().map(|z| IsmrmrdComplex { real: z.re, imag: z.im }).collect();
-            set.write_slice(ArrayView::from_shape(view, &values)?, at)?;
+    let headers = images.iter().enumerate().flat_map(|(i, image)| image_header(image, real, number, i).to_bytes());
+    group.create_dataset("header").with_raw_data(record_type(&IMAGE_HEADER)?, headers.collect(), count);
+    let datatype = if real { hdf5_pure::make_f32_type() } else { complex_type()? };
+    let mut bytes = Vec::new();
+    let size = datatype.type_size() as usize * images.iter().map(|image| image.data.len()).sum::<usize>();
+    if bytes.try_reserve_exact(size).is_err() {
+        bail!(OutOfHostMemory, "could not allocate {size} bytes for the images of a file");
+    }
+    let voxels = images.iter().flat_map(|image| &image.data);
+    match (contents, real) {
+        // Zeros from the system need no memory until they are changed.
+        (Contents::Zeros, _) => bytes = vec![0; size],
+        (Contents::Voxels, true) => voxels.for_each(|z| bytes.extend(z.re.to_le_bytes())),
+        (Contents::Voxels, false) => {
+            voxels.for_each(|z| bytes.extend([z.re.to_le_bytes(), z.im.to_le_bytes()].as_flattened()))
         }
     }
+    let shape = [count, channels as u64, nz as u64, ny as u64, nx as u64];
+    group.create_dataset("data").with_raw_data(datatype, bytes, shape.iter().product()).with_shape(&shape);
     Ok(())
+}
+
+/// Returns the type of complex numbers with the field names of ISMRMRD.
+fn complex_type() -> Result<Datatype> {
+    let parts = CompoundTypeBuilder::new().f32_field("real").f32_field("imag").build();
+    parts.map_err(|e| Error::new(ErrorKind::Internal, format!("the type of complex numbers: {e}")))
 }
 
 fn image_header(image: &Image, real: bool, series: usize, number: usize) -> ImageHeader {
@@ -178,7 +293,6 @@ fn image_header(image: &Image, real: bool, series: usize, number: usize) -> Imag
         image_index: number as u16,
         image_series_index: series as u16,
         attribute_string_len: ATTRIBUTES.len() as u32,
-        ..Default::default()
     }
 }
 
@@ -200,108 +314,146 @@ fn read(path: &Path, group: Option<&str>) -> Result<Vec<Image>> {
     let file = open(path)?;
     let mut found = Vec::new();
     match group {
-        Some(name) => found.extend(file.group(name).ok().filter(has_images)),
-        None => find_images(&file, 3, &mut found),
+        Some(name) => found.extend(file.file.group(name).ok().filter(has_images).map(|g| (name.to_owned(), g))),
+        None => find_images("", &file.file.root(), 3, &mut found),
     }
     if found.is_empty() {
-        let mut names = file.member_names().unwrap_or_default();
-        names.sort();
+        let names = member_names(&file.file.root());
         bail!(BadFile, "no images in {}; the file has: {}", group.unwrap_or("any group"), names.join(", "));
     }
     if found.len() > 1 {
-        let names: Vec<_> = found.iter().map(|g| g.name().trim_start_matches('/').to_owned()).collect();
+        let names: Vec<_> = found.iter().map(|(name, _)| name.as_str()).collect();
         log::warn!("{}: {} series of images, read in this order: {}", path.display(), names.len(), names.join(", "));
     }
     let mut images = Vec::new();
-    for node in &found {
-        images.extend(read_series(node)?);
+    for (_, node) in &found {
+        images.extend(read_series(&file, node)?);
     }
     Ok(images)
 }
 
-fn read_series(node: &hdf5::Group) -> Result<Vec<Image>> {
+/// The numbers of images in a file.
+enum VoxelType {
+    Real(Number),
+    /// Records of a size, with the places and types of real and imaginary part.
+    Complex(usize, [(usize, Number); 2]),
+}
+
+impl VoxelType {
+    fn of(datatype: &Datatype) -> Result<VoxelType> {
+        let Datatype::Compound { size, members } = datatype else {
+            return Ok(VoxelType::Real(Number::of(datatype, "the image")?));
+        };
+        require_members(datatype, "the image")?;
+        // ISMRMRD and h5py have different names for the parts.
+        for names in [["real", "imag"], ["r", "i"]] {
+            let part = |name: &str| members.iter().find(|m| m.name == name);
+            if let ([Some(re), Some(im)], 2) = (names.map(part), members.len()) {
+                let place = |m: &CompoundMember| Ok((m.byte_offset as usize, Number::of(&m.datatype, "the image")?));
+                return Ok(VoxelType::Complex(*size as usize, [place(re)?, place(im)?]));
+            }
+        }
+        bail!(BadFile, "the image data are neither real nor complex numbers")
+    }
+
+    fn read(&self, bytes: &[u8]) -> Vec<Complex<f32>> {
+        match self {
+            VoxelType::Real(number) => {
+                let mut values = Vec::new();
+                number.read_f32(bytes, &mut values);
+                values.into_iter().map(|v| Complex::new(v, 0.0)).collect()
+            }
+            VoxelType::Complex(size, places) => {
+                let part = |record: &[u8], (at, number): (usize, Number)| number.f32(&record[at..]);
+                bytes.chunks_exact(*size).map(|r| Complex::new(part(r, places[0]), part(r, places[1]))).collect()
+            }
+        }
+    }
+}
+
+fn read_series(file: &Hdf5File, node: &Group) -> Result<Vec<Image>> {
     let bad = |what| hdf5_error(ErrorKind::BadFile, what);
     let headers = node.dataset("header").map_err(bad("the image header cannot be opened"))?;
     let set = node.dataset("data").map_err(bad("the image data cannot be opened"))?;
-    checked_type::<ImageHeader>(&headers, "header")?;
-    check_stored(&headers, "header")?;
-    check_stored(&set, "data")?;
-    let &[count, channels, nz, ny, nx] = set.shape().as_slice() else {
-        bail!(BadFile, "the image data have the shape {:?}: five dimensions are expected", set.shape());
+    let record = headers.datatype().map_err(bad("the type of header cannot be read"))?;
+    let reader = RecordReader::new(&record, "header", &IMAGE_HEADER)?;
+    check_stored(&headers, &file.bytes, "header")?;
+    check_stored(&set, &file.bytes, "data")?;
+    let shape = set.shape().map_err(bad("the size of the images cannot be read"))?;
+    let &[count, channels, nz, ny, nx] = shape.as_slice() else {
+        bail!(BadFile, "the image data have the shape {shape:?}: five dimensions are expected");
     };
-    if headers.ndim() != 1 || headers.size() != count || count == 0 {
-        bail!(BadFile, "{} headers for {count} images: the file is damaged", headers.size());
+    let header_shape = headers.shape().map_err(bad("the number of headers cannot be read"))?;
+    if header_shape != [count] || count == 0 {
+        bail!(BadFile, "headers of the shape {header_shape:?} for {count} images: the file is damaged");
     }
+    let [channels, nz, ny, nx] = [channels, nz, ny, nx].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let voxels = checked_product(&[channels, nz, ny, nx], "the image")?;
-    let headers = headers.read_raw::<ImageHeader>().map_err(bad("the image header cannot be read"))?;
-    let kind = set.dtype().and_then(|t| t.to_descriptor()).map_err(bad("the type of the image data cannot be read"))?;
+    let records = headers.read_raw().map_err(bad("the image header cannot be read"))?;
+    let kind = set.datatype().map_err(bad("the type of the image data cannot be read"))?;
+    let voxel_type = VoxelType::of(&kind)?;
 
-    let unreadable = bad("the image data cannot be read");
-    let mut images = Vec::with_capacity(count);
-    for (i, h) in headers.iter().enumerate() {
-        macro_rules! read_as {
-            ($t:ty, $convert:expr) => {{
-                let part = set.read_slice::<$t, _, ndarray::Ix4>((i, .., .., .., ..)).map_err(&unreadable)?;
-                part.iter().map($convert).collect::<Vec<_>>()
-            }};
+    let mut images = Vec::new();
+    for (i, record) in (0..count).zip(records.chunks_exact(record.type_size() as usize)) {
+        let mut header = [0; HEADER];
+        reader.read(record, &mut header)?;
+        let bytes = set.read_raw_rows(i, 1).map_err(bad("the image data cannot be read"))?;
+        let data = voxel_type.read(&bytes);
+        if data.len() != voxels {
+            bail!(BadFile, "image {i} has {} voxels where {voxels} are announced: the file is damaged", data.len());
         }
-        let has_fields = |names: [&str; 2]| match &kind {
-            TypeDescriptor::Compound(c) => {
-                c.fields.len() == 2 && names.iter().all(|n| c.fields.iter().any(|f| f.name == *n))
-            }
-            _ => false,
-        };
-        let data: Vec<Complex<f32>> = match kind {
-            TypeDescriptor::Float(_) | TypeDescriptor::Integer(_) | TypeDescriptor::Unsigned(_) => {
-                read_as!(f32, |&v| Complex::new(v, 0.0))
-            }
-            _ if has_fields(["real", "imag"]) => read_as!(IsmrmrdComplex, |z| Complex::new(z.real, z.imag)),
-            _ if has_fields(["r", "i"]) => read_as!(H5pyComplex, |z| Complex::new(z.r, z.i)),
-            _ => bail!(BadFile, "the image data are neither real nor complex numbers"),
-        };
-        debug_assert_eq!(data.len(), voxels);
-        let mut image = Image::new([nx, ny, nz], channels, data)?;
-        image.fov_mm = h.field_of_view;
-        image.placement = Placement {
-            position: h.position,
-            read_dir: h.read_dir,
-            phase_dir: h.phase_dir,
-            slice_dir: h.slice_dir,
-            table_position: h.patient_table_position,
-            measurement_uid: h.measurement_uid,
-            acquisition_time_stamp: h.acquisition_time_stamp,
-            physiology_time_stamp: h.physiology_time_stamp,
-            repetition_time_ms: None,
-        };
-        image.index = ScanIndex {
-            encoding: 0,
-            slice: h.slice,
-            repetition: h.repetition,
-            contrast: h.contrast,
-            phase: h.phase,
-            set: h.set,
-            average: h.average,
-        };
-        images.push(image);
+        images.push(image_of(&ImageHeader::of_bytes(&header), [nx, ny, nz], channels, data)?);
     }
     Ok(images)
 }
 
-fn has_images(group: &hdf5::Group) -> bool {
+fn image_of(h: &ImageHeader, dims: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result<Image> {
+    let mut image = Image::new(dims, channels, data)?;
+    image.fov_mm = h.field_of_view;
+    image.placement = Placement {
+        position: h.position,
+        read_dir: h.read_dir,
+        phase_dir: h.phase_dir,
+        slice_dir: h.slice_dir,
+        table_position: h.patient_table_position,
+        measurement_uid: h.measurement_uid,
+        acquisition_time_stamp: h.acquisition_time_stamp,
+        physiology_time_stamp: h.physiology_time_stamp,
+        repetition_time_ms: None,
+    };
+    image.index = ScanIndex {
+        encoding: 0,
+        slice: h.slice,
+        repetition: h.repetition,
+        contrast: h.contrast,
+        phase: h.phase,
+        set: h.set,
+        average: h.average,
+    };
+    Ok(image)
+}
+
+fn has_images(group: &Group) -> bool {
     group.dataset("header").is_ok() && group.dataset("data").is_ok()
 }
 
-/// Adds all groups with images to `found`, starting with this one. Names are sorted, numbers in them by value.
-fn find_images(group: &hdf5::Group, depth: usize, found: &mut Vec<hdf5::Group>) {
+/// Adds all groups with images to `found`, with their paths, starting with this one. Names are sorted, numbers in them
+/// by value.
+fn find_images(path: &str, group: &Group, depth: usize, found: &mut Vec<(String, Group)>) {
     if has_images(group) {
-        found.push(group.clone());
+        found.push((path.to_owned(), group.clone()));
         return;
     }
-    let mut names = group.member_names().ok().filter(|_| depth > 0).unwrap_or_default();
+    let mut names = group.groups().ok().filter(|_| depth > 0).unwrap_or_default();
     names.sort_by_cached_key(|name| {
         let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
         let (text, number) = name.split_at(name.len() - digits);
         (text.to_owned(), number.parse::<u64>().ok(), name.clone())
     });
-    names.iter().filter_map(|n| group.group(n).ok()).for_each(|g| find_images(&g, depth - 1, found));
+    for name in names {
+        if let Ok(inner) = group.group(&name) {
+            let path = if path.is_empty() { name } else { format!("{path}/{name}") };
+            find_images(&path, &inner, depth - 1, found);
+        }
+    }
 }

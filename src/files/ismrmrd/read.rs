@@ -1,78 +1,100 @@
 //! Reads ISMRMRD raw data.
 
-use super::acquisitions::{read_bodies, read_headers};
-use super::storage::{check_stored, checked_type, hdf5_error, open, Acquisition};
-use hdf5::types::{FixedAscii, FixedUnicode, TypeDescriptor, VarLenAscii, VarLenUnicode};
-use num_complex::Complex;
+use super::acquisitions::AcquisitionTable;
+use super::layout::Acquisition;
+use crate::hdf5::{check_stored, hdf5_error, member_names, open, Hdf5File, HeapReader};
+use crate::image::Image;
+use hdf5_pure::Datatype;
 use recon::acquisition::{AcquisitionPurpose, AcquisitionUse};
 use recon::error::{bail, ErrorKind, Result};
 use recon::scan::{AcquisitionHeader, AssemblyOptions, Dataset, Header, ScanAssembler, MAX_XML};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A receiver of the raw data of a file.
-pub trait RawReceiver {
-    /// Receives the header and the headers of all acquisitions.
-    fn begin(&mut self, header: Header, acquisitions: &[AcquisitionHeader]) -> Result<()>;
-    /// Receives an acquisition, in the order of the file: `trajectory` is [dimensions, samples], `data` is [samples,
-    /// coils]. Both are empty for an acquisition that is not used.
-    fn add(
-        &mut self,
-        number: usize,
-        header: &AcquisitionHeader,
-        trajectory: &[f32],
-        data: &[Complex<f32>],
-    ) -> Result<()>;
+/// The group that contains the raw data, unless a different one is named.
+pub const GROUP: &str = "dataset";
+
+/// The raw data of a file: header and acquisitions.
+pub struct RawFile {
+    /// The XML header.
+    pub xml: String,
+    table: AcquisitionTable,
 }
 
-/// Assembles the scans of a file.
-pub struct DatasetBuilder {
-    options: AssemblyOptions,
-    assembler: Option<ScanAssembler>,
-}
-
-impl DatasetBuilder {
-    /// Creates a builder.
-    pub fn new(options: AssemblyOptions) -> DatasetBuilder {
-        DatasetBuilder { options, assembler: None }
-    }
-
-    /// Returns the dataset. Messages begin with the name of the file.
-    pub fn finish(self, path: &Path) -> Result<Dataset> {
-        let Some(assembler) = self.assembler else {
-            bail!(Internal, "{}: raw data ended before their header", path.display());
+impl RawFile {
+    /// Opens a file, and reads the XML header and the headers of all acquisitions of the group `group`.
+    ///
+    /// # Errors
+    /// As [`read_dataset`]; the message does not begin with the name of the file.
+    pub fn open(path: &Path, group: &str) -> Result<RawFile> {
+        let file = open(path)?;
+        let Ok(node) = file.file.group(group) else {
+            let names = member_names(&file.file.root());
+            let list = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            bail!(BadFile, "there is no group {group:?}; the file has: {list}");
         };
-        let dataset = assembler.finish().map_err(|e| e.within(path.display()))?;
-        log_uses(&dataset, path);
-        Ok(dataset)
+        let mut heap = HeapReader::new(&file);
+        let xml = read_xml(&file, &mut heap, &node, group)?;
+        let set = open_acquisitions(&file, &node, group)?;
+        let table = AcquisitionTable::read(&set, heap)?;
+        check_counts(&table.headers, file.bytes.length())?;
+        Ok(RawFile { xml, table })
     }
-}
 
-impl RawReceiver for DatasetBuilder {
-    fn begin(&mut self, header: Header, acquisitions: &[AcquisitionHeader]) -> Result<()> {
-        let mut assembler = ScanAssembler::new(header, self.options);
-        acquisitions.iter().for_each(|header| assembler.announce(header));
-        self.assembler = Some(assembler);
+    /// Returns the headers of all acquisitions.
+    pub fn headers(&self) -> &[AcquisitionHeader] {
+        &self.table.headers
+    }
+
+    /// Calls `use_acquisition` for each acquisition with its number, in the order of the file. Trajectory and data are
+    /// empty for an acquisition that `is_used` refuses.
+    ///
+    /// # Errors
+    /// `BadFile` if an acquisition cannot be read, and the errors of `use_acquisition`. The message begins with the
+    /// number of the acquisition.
+    pub fn for_each(
+        &mut self,
+        is_used: impl Fn(&AcquisitionHeader) -> bool,
+        mut use_acquisition: impl FnMut(usize, &Acquisition) -> Result<()>,
+    ) -> Result<()> {
+        let mut acquisition = Acquisition::default();
+        for number in 0..self.table.headers.len() {
+            let mut pass = || {
+                if is_used(&self.table.headers[number]) {
+                    self.table.acquisition(number, &mut acquisition)?;
+                } else {
+                    acquisition = Acquisition { header: self.table.headers[number], ..Default::default() };
+                }
+                use_acquisition(number, &acquisition)
+            };
+            pass().map_err(|e| e.within(format_args!("acquisition {number}")))?;
+        }
         Ok(())
     }
+}
 
-    fn add(
-        &mut self,
-        number: usize,
-        header: &AcquisitionHeader,
-        trajectory: &[f32],
-        data: &[Complex<f32>],
-    ) -> Result<()> {
-        let Some(assembler) = &mut self.assembler else {
-            bail!(Internal, "acquisition {number} came before the header");
-        };
-        let added = assembler.add(number, header, trajectory, data);
-        added.map(drop).map_err(|e| e.within(format_args!("acquisition {number}")))
+/// The contents of a file.
+pub enum FileContents {
+    /// Raw data.
+    Raw(Box<Dataset>),
+    /// Images.
+    Images(Vec<Image>),
+}
+
+/// Reads the raw data of the group `group`; the images of the file if it does not contain raw data.
+///
+/// # Errors
+/// Those of [`read_dataset`].
+pub fn read_either(path: &Path, group: &str, options: AssemblyOptions) -> Result<FileContents> {
+    match RawFile::open(path, group) {
+        Ok(file) => Ok(FileContents::Raw(Box::new(assemble(file, path, options)?))),
+        // If the file does not contain images either, the error about raw data is more helpful.
+        Err(e) => super::read_images(path, None).map(FileContents::Images).map_err(|_| e.within(path.display())),
     }
 }
 
-/// Reads the raw data of a group, and passes them to a receiver. Samples of acquisitions that are not used are not
-/// read. A [`DatasetBuilder`] makes scans of them:
+/// Reads the raw data of the group `group`, and makes scans of them. Samples of acquisitions that are not used are not
+/// read.
 ///
 /// The flags of an acquisition decide whether it is image, calibration or noise ([`AcquisitionUse`]); a line of the log
 /// counts them. If the header says that calibration is embedded, calibration lines are also part of the image. Samples
@@ -102,68 +124,45 @@ impl RawReceiver for DatasetBuilder {
 ///   image; or counts disagree.
 /// - `NotFinite`, `CoordinateOutOfRange`: the message has the acquisition, the coil and the sample.
 /// - `Unsupported`: the trajectory is not in the file and is not Cartesian.
-pub fn read_raw(path: &Path, group: &str, receiver: &mut impl RawReceiver) -> Result<()> {
-    pass_raw(path, group, receiver).map_err(|e| e.within(path.display()))
+pub fn read_dataset(path: &Path, group: &str, options: AssemblyOptions) -> Result<Dataset> {
+    let file = RawFile::open(path, group).map_err(|e| e.within(path.display()))?;
+    assemble(file, path, options)
 }
 
-/// Reads the raw data of the group `group` in this process. Default: `dataset`.
-pub fn read_dataset(path: impl AsRef<Path>, group: Option<&str>) -> Result<Dataset> {
-    let path = path.as_ref();
-    let mut builder = DatasetBuilder::new(AssemblyOptions::default());
-    read_raw(path, group.unwrap_or("dataset"), &mut builder)?;
-    builder.finish(path)
-}
-
-fn pass_raw(path: &Path, group: &str, receiver: &mut impl RawReceiver) -> Result<()> {
-    let file = open(path)?;
-    let Ok(node) = file.group(group) else {
-        let mut names = file.member_names().unwrap_or_default();
-        names.sort();
-        let list = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-        bail!(BadFile, "there is no group {group:?}; the file has: {list}");
+/// Makes scans of all acquisitions of a file.
+fn assemble(mut file: RawFile, path: &Path, options: AssemblyOptions) -> Result<Dataset> {
+    let mut assemble = || {
+        let mut assembler = ScanAssembler::new(Header::from_xml(&file.xml)?, options);
+        file.headers().iter().for_each(|header| assembler.announce(header));
+        let is_used = |header: &AcquisitionHeader| AcquisitionUse::of_flags(header.flags).is_used();
+        file.for_each(is_used, |number, acquisition| {
+            let Acquisition { header, trajectory, data } = acquisition;
+            assembler.add(number, header, trajectory, data).map(drop)
+        })?;
+        assembler.finish()
     };
-    let header = Header::from_xml(&read_xml(&node, group)?)?;
-    let set = open_acquisitions(&node, group)?;
-    let acquisitions = read_headers(&set)?;
-    check_counts(&acquisitions, path)?;
-    receiver.begin(header, &acquisitions)?;
-    read_bodies(&set, &acquisitions, |number, body| {
-        let header = &acquisitions[number];
-        let data = complex_pairs(&body.data, header);
-        let data = data.map_err(|e| e.within(format_args!("acquisition {number}")))?;
-        receiver.add(number, header, &body.traj, data)
-    })
-}
-
-/// Returns real and imaginary parts as complex numbers. An odd number of them is an error.
-fn complex_pairs<'a>(numbers: &'a [f32], header: &AcquisitionHeader) -> Result<&'a [Complex<f32>]> {
-    if !numbers.len().is_multiple_of(2) {
-        let (samples, coils) = (header.number_of_samples as usize, header.active_channels as usize);
-        let (n, need) = (numbers.len(), 2 * samples * coils);
-        bail!(BadFile, "the data have {n} numbers, but {samples} complex samples of {coils} coils need {need}");
-    }
-    // SAFETY: a complex number has the layout of its two parts.
-    Ok(unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), numbers.len() / 2) })
+    let dataset = assemble().map_err(|e| e.within(path.display()))?;
+    log_uses(&dataset, path);
+    Ok(dataset)
 }
 
 /// Opens the acquisitions, and checks their layout and number.
-fn open_acquisitions(node: &hdf5::Group, group: &str) -> Result<hdf5::Dataset> {
+fn open_acquisitions(file: &Hdf5File, node: &hdf5_pure::Group, group: &str) -> Result<hdf5_pure::Dataset> {
     let Ok(set) = node.dataset("data") else {
         bail!(BadFile, "there is no {group}/data: this file has no raw data");
     };
-    if set.ndim() != 1 {
-        bail!(BadFile, "{group}/data has {} dimensions where raw data have one", set.ndim());
+    let shape = set.shape().map_err(hdf5_error(ErrorKind::BadFile, "the number of acquisitions cannot be read"))?;
+    match shape[..] {
+        [0] => bail!(BadFile, "{group}/data has no acquisitions"),
+        [_] => {}
+        _ => bail!(BadFile, "{group}/data has {} dimensions where raw data have one", shape.len()),
     }
-    if set.size() == 0 {
-        bail!(BadFile, "{group}/data has no acquisitions");
-    }
-    checked_type::<Acquisition>(&set, "data")?;
-    check_stored(&set, "data")?;
+    check_stored(&set, &file.bytes, "data")?;
     Ok(set)
 }
 
 /// Checks that there is an image or noise, and that the file can contain the samples that its headers announce.
-fn check_counts(headers: &[AcquisitionHeader], path: &Path) -> Result<()> {
+fn check_counts(headers: &[AcquisitionHeader], length: u64) -> Result<()> {
     let mut counts: BTreeMap<AcquisitionUse, usize> = BTreeMap::new();
     for header in headers {
         *counts.entry(AcquisitionUse::of_flags(header.flags)).or_default() += 1;
@@ -174,7 +173,6 @@ fn check_counts(headers: &[AcquisitionHeader], path: &Path) -> Result<()> {
         bail!(BadFile, "none of the {} acquisitions is image data: {list}", headers.len());
     }
     // Samples are stored without compression, so that the length of the file bounds them.
-    let length = std::fs::metadata(path).map(|m| m.len()).unwrap_or(u64::MAX);
     let used = headers.iter().filter(|header| AcquisitionUse::of_flags(header.flags).is_used());
     let announced = used.fold(0u64, |sum, header| {
         sum.saturating_add(header.number_of_samples as u64 * header.active_channels as u64 * 8)
@@ -197,29 +195,35 @@ fn use_list(uses: impl Iterator<Item = (AcquisitionUse, usize)>) -> String {
     uses.map(|(usage, count)| format!("{count} {}", usage.name())).collect::<Vec<_>>().join(", ")
 }
 
-fn read_xml(node: &hdf5::Group, group: &str) -> Result<String> {
+fn read_xml(file: &Hdf5File, heap: &mut HeapReader, node: &hdf5_pure::Group, group: &str) -> Result<String> {
     let Ok(set) = node.dataset("xml") else {
         bail!(BadFile, "there is no {group}/xml: raw data need their XML header");
     };
-    let kind = set.dtype().and_then(|t| t.to_descriptor());
-    let kind = kind.map_err(hdf5_error(ErrorKind::BadFile, "the type of xml cannot be read"))?;
-    if set.size() != 1 {
-        bail!(BadFile, "{group}/xml has {} entries where one is expected", set.size());
+    let bad = |what| hdf5_error(ErrorKind::BadFile, what);
+    let datatype = set.datatype().map_err(bad("the type of xml cannot be read"))?;
+    let entries = set.shape().map_err(bad("the size of xml cannot be read"))?.iter().product::<u64>();
+    if entries != 1 {
+        bail!(BadFile, "{group}/xml has {entries} entries where one is expected");
     }
-    macro_rules! bytes {
-        ($t:ty) => {
-            set.read_raw::<$t>().map(|v| v.first().map(|s| s.as_bytes().to_vec()).unwrap_or_default())
-        };
-    }
-    let bytes = match kind {
-        TypeDescriptor::VarLenAscii => bytes!(VarLenAscii),
-        TypeDescriptor::VarLenUnicode => bytes!(VarLenUnicode),
-        TypeDescriptor::FixedAscii(n) if n <= MAX_XML => bytes!(FixedAscii<MAX_XML>),
-        TypeDescriptor::FixedUnicode(n) if n <= MAX_XML => bytes!(FixedUnicode<MAX_XML>),
+    check_stored(&set, &file.bytes, "xml")?;
+    let record = || set.read_raw().map_err(bad("the XML header cannot be read"));
+    let bytes = match datatype {
+        Datatype::VariableLength { is_string: true, .. } => {
+            let record = record()?;
+            let Some(reference) = record.get(..heap.reference_size()) else {
+                bail!(BadFile, "the XML header cannot be read: the file is damaged");
+            };
+            heap.array(heap.reference(reference), 1)?.to_vec()
+        }
+        Datatype::String { .. } => record()?,
         _ => bail!(BadFile, "{group}/xml is not a text"),
     };
-    let bytes = bytes.map_err(hdf5_error(ErrorKind::BadFile, "the XML header cannot be read"))?;
-    match String::from_utf8(bytes) {
+    if bytes.len() > MAX_XML {
+        bail!(BadFile, "the XML header has {} bytes: at most {MAX_XML} are expected", bytes.len());
+    }
+    // A text of fixed length ends with zeros.
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    match String::from_utf8(bytes[..end].to_vec()) {
         Ok(text) if text.trim().is_empty() => bail!(BadFile, "the XML header is empty"),
         Ok(text) => Ok(text),
         Err(_) => bail!(BadFile, "the XML header is not UTF-8"),

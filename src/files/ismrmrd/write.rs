@@ -1,15 +1,17 @@
 //! Writes ISMRMRD raw data.
 
-use super::storage::{create, hdf5_error, Acquisition, StoredCounters, StoredHeader};
-use hdf5::types::{VarLenArray, VarLenAscii};
+use super::layout::{Acquisition, ACQUISITION_HEADER};
+use crate::hdf5::{array_type, record_type, text_type, HeapFile, REFERENCE};
+use hdf5_pure::{CompoundTypeBuilder, FileBuilder};
+use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
-use recon::error::{bail, ErrorKind, Result};
+use recon::error::{bail, Error, ErrorKind, Result};
 use recon::geometry::wrap_coordinate;
-use recon::scan::{flag, Dataset, Noise, Scan};
+use recon::scan::{flag, AcquisitionHeader, Dataset, EncodingCounters, Noise, Scan};
 use std::path::Path;
 
-/// Number of acquisitions per chunk of the file, and in memory at a time.
-const CHUNK: usize = 64;
+/// The length of the record of an acquisition: its header, and references to trajectory and data.
+const RECORD: usize = AcquisitionHeader::BYTES + 2 * REFERENCE;
 /// Maximum number of samples per noise acquisition.
 const NOISE_SAMPLES: usize = 512;
 
@@ -62,9 +64,9 @@ pub fn write_dataset(
     };
     let all = noise.chain(scans.flat_map(|(scan, flags)| acquisitions(scan, flags, steps(scan), storage)));
     let mut acquisitions = all.enumerate().map(|(i, mut a)| {
-        a.head.scan_counter = i as u32;
+        a.header.scan_counter = i as u32;
         if i + 1 == total {
-            a.head.flags |= flag::bit(flag::LAST_IN_MEASUREMENT);
+            a.header.flags |= flag::bit(flag::LAST_IN_MEASUREMENT);
         }
         a
     });
@@ -103,9 +105,8 @@ fn noise_acquisitions(noise: &Noise) -> impl Iterator<Item = Acquisition> + Clon
     let samples = noise.data.len() / noise.coils;
     (0..samples).step_by(NOISE_SAMPLES).map(move |start| {
         let range = start..samples.min(start + NOISE_SAMPLES);
-        let coil = |c: usize| noise.data[c * samples..][range.clone()].iter().flat_map(|z| [z.re, z.im]);
-        let data: Vec<f32> = (0..noise.coils).flat_map(coil).collect();
-        let head = StoredHeader {
+        let data = data_of_coils(&noise.data, samples, noise.coils, range.clone());
+        let header = AcquisitionHeader {
             version: 1,
             flags: flag::bit(flag::NOISE),
             number_of_samples: range.len() as u16,
@@ -115,8 +116,18 @@ fn noise_acquisitions(noise: &Noise) -> impl Iterator<Item = Acquisition> + Clon
             sample_time_us: noise.dwell * 1e6,
             ..Default::default()
         };
-        Acquisition { head, traj: VarLenArray::from_slice(&[]), data: VarLenArray::from_slice(&data) }
+        Acquisition { header, trajectory: Vec::new(), data }
     })
+}
+
+/// Returns some of the samples of all coils.
+fn data_of_coils(
+    data: &[Complex<f32>],
+    samples: usize,
+    coils: usize,
+    range: std::ops::Range<usize>,
+) -> Vec<Complex<f32>> {
+    (0..coils).flat_map(|coil| &data[coil * samples..][range.clone()]).copied().collect()
 }
 
 fn channel_mask(coils: usize) -> [u64; 16] {
@@ -144,9 +155,8 @@ fn acquisitions(
             TrajectoryStorage::Stored => scan.coordinates.iter().chain(&scan.weights).collect(),
             TrajectoryStorage::Omitted => Vec::new(),
         };
-        let traj: Vec<f32> = range.clone().flat_map(|i| columns.iter().map(move |c| c[i])).collect();
-        let coil = |c: usize| scan.data[c * samples..][range.clone()].iter().flat_map(|z| [z.re, z.im]);
-        let data: Vec<f32> = (0..scan.coils).flat_map(coil).collect();
+        let trajectory = range.clone().flat_map(|i| columns.iter().map(move |c| c[i])).collect();
+        let data = data_of_coils(&scan.data, samples, scan.coils, range.clone());
         let dwell = if count > 1 { scan.times[range.start + 1] - scan.times[range.start] } else { 0.0 };
         let mut flags = purpose;
         for (applies, bits) in [
@@ -158,7 +168,7 @@ fn acquisitions(
             }
         }
         let (p, i) = (&scan.placement, &scan.index);
-        let head = StoredHeader {
+        let header = AcquisitionHeader {
             version: 1,
             flags,
             measurement_uid: p.measurement_uid,
@@ -177,7 +187,7 @@ fn acquisitions(
             phase_dir: p.phase_dir,
             slice_dir: p.slice_dir,
             patient_table_position: p.table_position,
-            idx: StoredCounters {
+            idx: EncodingCounters {
                 kspace_encode_step_1: (shot % steps) as u16,
                 kspace_encode_step_2: (shot / steps) as u16,
                 average: i.average,
@@ -190,11 +200,16 @@ fn acquisitions(
             },
             ..Default::default()
         };
-        Acquisition { head, traj: VarLenArray::from_slice(&traj), data: VarLenArray::from_slice(&data) }
+        Acquisition { header, trajectory, data }
     })
 }
 
 /// Writes `total` acquisitions without checks, and the XML header `xml`; `None` means that the file has no header.
+///
+/// The group is `dataset`. The lengths of `xml` and `data` are fixed: other programs cannot append acquisitions.
+///
+/// # Errors
+/// `SizeMismatch` if there are more or fewer acquisitions than `total`; `IO` if the file cannot be written.
 pub fn write_raw(
     files: &mut AtomicFiles,
     path: &Path,
@@ -202,24 +217,40 @@ pub fn write_raw(
     total: usize,
     acquisitions: &mut dyn Iterator<Item = Acquisition>,
 ) -> Result<()> {
-    let what = format!("{}: the file cannot be written", path.display());
-    let io = hdf5_error(ErrorKind::IO, &what);
-    let file = create(&files.add(path)?).map_err(&io)?;
-    let mut write = || -> hdf5::Result<()> {
-        let group = file.create_group("dataset")?;
-        // ASCII, not UTF-8: the ISMRMRD library reads ASCII, and HDF5 does not convert one to the other.
-        if let Some(xml) = xml {
-            let text = VarLenAscii::from_ascii(xml).map_err(|e| hdf5::Error::Internal(e.to_string()))?;
-            group.new_dataset::<VarLenAscii>().shape(1).create("xml")?.write_raw(&[text])?;
+    let file = files.add(path)?;
+    let write = || {
+        let empty = structure(xml.map(|_| [0; REFERENCE]), total, vec![0; total * RECORD])?;
+        let mut heap = HeapFile::new(&file, empty)?;
+        let xml = xml.map(|text| heap.add(text.len(), text.as_bytes())).transpose()?;
+        let mut records = Vec::with_capacity(total * RECORD);
+        for acquisition in acquisitions {
+            records.extend(acquisition.header.to_bytes());
+            let trajectory = acquisition.trajectory.iter().flat_map(|k| k.to_le_bytes()).collect::<Vec<_>>();
+            records.extend(heap.add(acquisition.trajectory.len(), &trajectory)?);
+            let parts = acquisition.data.iter().flat_map(|z| [z.re, z.im]);
+            let data = parts.flat_map(|part| part.to_le_bytes()).collect::<Vec<_>>();
+            records.extend(heap.add(2 * acquisition.data.len(), &data)?);
         }
-        let builder = group.new_dataset::<Acquisition>().packed(true).shape(total..);
-        let set = builder.chunk(total.clamp(1, CHUNK)).create("data")?;
-        for start in (0..total).step_by(CHUNK) {
-            let batch: Vec<_> = acquisitions.take(CHUNK).collect();
-            set.write_slice(&batch, start..start + batch.len())?;
+        if records.len() != total * RECORD {
+            bail!(SizeMismatch, "{} acquisitions were given where {total} were announced", records.len() / RECORD);
         }
-        file.flush()
+        heap.finish(structure(xml, total, records)?)
     };
-    write().map_err(&io)?;
-    file.close().map_err(&io)
+    write().map_err(|e| e.within(path.display()))
+}
+
+/// Returns the structure of a file: the group with XML header and acquisitions.
+fn structure(xml: Option<[u8; REFERENCE]>, total: usize, records: Vec<u8>) -> Result<FileBuilder> {
+    let array = || array_type(hdf5_pure::make_f32_type());
+    let record = CompoundTypeBuilder::new().field("head", record_type(&ACQUISITION_HEADER)?);
+    let record = record.field("traj", array()).field("data", array()).build();
+    let record = record.map_err(|e| Error::new(ErrorKind::Internal, format!("the type of acquisitions: {e}")))?;
+    let mut builder = FileBuilder::new();
+    let mut group = builder.create_group("dataset");
+    if let Some(reference) = xml {
+        group.create_dataset("xml").with_raw_data(text_type(), reference.to_vec(), 1);
+    }
+    group.create_dataset("data").with_raw_data(record, records, total as u64);
+    builder.add_group(group.finish());
+    Ok(builder)
 }

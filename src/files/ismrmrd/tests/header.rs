@@ -1,6 +1,7 @@
 //! The XML header.
 
 use super::*;
+use crate::hdf5::text_type;
 
 #[test]
 fn headers() {
@@ -63,7 +64,7 @@ fn header_texts_in_the_file() {
     let path = dir.path("a.h5");
     let attempt = |xml: Option<&str>| {
         write_acquisitions(&path, xml, 1, &mut std::iter::once(acquisition(4, 2, 1))).unwrap();
-        read_dataset(&path, None)
+        read_dataset(&path)
     };
     let good = header([8, 8, 1], TrajectoryKind::Spiral).to_xml();
     for (xml, part) in [(None, "no dataset/xml"), (Some(""), "header is empty"), (Some("<a"), "malformed")] {
@@ -72,14 +73,28 @@ fn header_texts_in_the_file() {
     }
     // The ISMRMRD library reads no other type of text.
     attempt(Some(&good)).unwrap();
-    let kind = hdf5::File::open(&path).unwrap().dataset("dataset/xml").unwrap().dtype().unwrap();
-    assert_eq!(kind.to_descriptor().unwrap(), TypeDescriptor::VarLenAscii);
-    drop(kind);
+    let kind = hdf5_pure::File::open(&path).unwrap().dataset("dataset/xml").unwrap().datatype().unwrap();
+    assert_eq!(kind, text_type());
     // Text of fixed length, which some other programs write.
-    attempt(None).unwrap_err();
-    let file = hdf5::File::open_rw(&path).unwrap();
-    let text = hdf5::types::FixedAscii::<4096>::from_ascii(&good).unwrap();
-    file.new_dataset::<hdf5::types::FixedAscii<4096>>().create("dataset/xml").unwrap().write_scalar(&text).unwrap();
-    file.close().unwrap();
-    assert_eq!(read_dataset(&path, None).unwrap().header, Header::from_xml(&good).unwrap());
+    let table = |group: &mut GroupBuilder| add_table(group, &[0], vec![]);
+    for length in [good.len(), good.len() + 1, 4096] {
+        let text = |group: &mut GroupBuilder| {
+            table(group);
+            let kind = Datatype::String {
+                size: length as u32,
+                padding: hdf5_pure::StringPadding::NullPad,
+                charset: hdf5_pure::CharacterSet::Utf8,
+            };
+            let mut bytes = good.clone().into_bytes();
+            bytes.resize(length, 0);
+            group.create_dataset("xml").with_raw_data(kind, bytes, 1);
+        };
+        write_group(&path, &text);
+        assert!(read_dataset(&path).unwrap_err().message().contains("dataset/data has no acquisitions"));
+    }
+    write_group(&path, &|group| {
+        table(group);
+        group.create_dataset("xml").with_f32_data(&[1.0]);
+    });
+    assert!(read_dataset(&path).unwrap_err().message().contains("dataset/xml is not a text"));
 }

@@ -7,11 +7,12 @@ mod purposes;
 mod raw_data;
 mod samples;
 
-use super::storage::require_fields;
-use super::*;
+use super::layout::ACQUISITION_HEADER;
+use super::{read_images, Acquisition, RawFile, GROUP};
+use crate::hdf5::{array_type, record_type};
 use crate::image::{Image, Placement, ScanIndex};
-use crate::tests::{ramp, test_data, write_acquisitions, write_dataset, write_series, TempDir};
-use hdf5::types::{TypeDescriptor, VarLenArray};
+use crate::tests::{ramp, read_dataset, test_data, write_acquisitions, write_dataset, write_series, TempDir};
+use hdf5_pure::{CompoundTypeBuilder, Datatype, FileBuilder, GroupBuilder};
 use num_complex::Complex;
 use recon::acquisition::AcquisitionUse;
 use recon::error::{ErrorKind, Result};
@@ -34,7 +35,7 @@ fn header(matrix: [usize; 3], trajectory: TrajectoryKind) -> Header {
 
 /// Returns an acquisition of `samples` samples, `dimensions` trajectory dimensions and `coils` coils.
 fn acquisition(samples: usize, dimensions: usize, coils: usize) -> Acquisition {
-    let head = StoredHeader {
+    let header = AcquisitionHeader {
         version: 1,
         number_of_samples: samples as u16,
         available_channels: coils as u16,
@@ -44,9 +45,26 @@ fn acquisition(samples: usize, dimensions: usize, coils: usize) -> Acquisition {
         sample_time_us: 5.0,
         ..Default::default()
     };
-    let traj: Vec<f32> = (0..samples * dimensions).map(|i| (i % 7) as f32 / 14.0).collect();
-    let data: Vec<f32> = (0..2 * samples * coils).map(|i| i as f32).collect();
-    Acquisition { head, traj: VarLenArray::from_slice(&traj), data: VarLenArray::from_slice(&data) }
+    let trajectory = (0..samples * dimensions).map(|i| (i % 7) as f32 / 14.0).collect();
+    let data = (0..samples * coils).map(|i| Complex::new(2.0 * i as f32, 2.0 * i as f32 + 1.0)).collect();
+    Acquisition { header, trajectory, data }
+}
+
+/// Writes a file whose group `dataset` is made by `fill`.
+fn write_group(path: &Path, fill: &dyn Fn(&mut GroupBuilder)) {
+    let mut builder = FileBuilder::new();
+    let mut group = builder.create_group("dataset");
+    fill(&mut group);
+    builder.add_group(group.finish());
+    builder.write(path).unwrap();
+}
+
+/// Adds acquisitions, of which `records` has the bytes.
+fn add_table(group: &mut GroupBuilder, shape: &[u64], records: Vec<u8>) {
+    let array = array_type(hdf5_pure::make_f32_type());
+    let fields = CompoundTypeBuilder::new().field("head", record_type(&ACQUISITION_HEADER).unwrap());
+    let kind = fields.field("traj", array.clone()).field("data", array).build().unwrap();
+    group.create_dataset("data").with_raw_data(kind, records, shape.iter().product()).with_shape(shape);
 }
 
 /// Writes a file with these acquisitions, and reads it.
@@ -54,7 +72,7 @@ fn read_back(header: &Header, acquisitions: Vec<Acquisition>) -> Result<Dataset>
     let dir = TempDir::new();
     let path = dir.path("test.h5");
     write_acquisitions(&path, Some(&header.to_xml()), acquisitions.len(), &mut acquisitions.into_iter())?;
-    let result = read_dataset(&path, None);
+    let result = read_dataset(&path);
     if let Err(e) = &result {
         assert!(e.message().starts_with(path.to_str().unwrap()), "no file name: {e}");
         assert!(!e.message().contains('\n'), "several lines: {e}");
@@ -72,15 +90,9 @@ fn expect_error(acquisitions: Vec<Acquisition>, matrix: [usize; 3], kind: ErrorK
     }
 }
 
-fn with_header(mut a: Acquisition, change: impl FnOnce(&mut StoredHeader)) -> Acquisition {
-    change(&mut a.head);
+fn with_header(mut a: Acquisition, change: impl FnOnce(&mut AcquisitionHeader)) -> Acquisition {
+    change(&mut a.header);
     a
-}
-
-fn set_number(array: &mut VarLenArray<f32>, at: usize, value: f32) {
-    let mut v = array.to_vec();
-    v[at] = value;
-    *array = VarLenArray::from_slice(&v);
 }
 
 fn dataset() -> Dataset {
@@ -126,9 +138,9 @@ fn dataset() -> Dataset {
 /// Returns the message for raw data.
 #[track_caller]
 fn assert_unreadable(path: &Path) -> String {
-    for e in [read_dataset(path, None).unwrap_err(), read_images(path, None).unwrap_err()] {
+    for e in [read_dataset(path).unwrap_err(), read_images(path, None).unwrap_err()] {
         assert!(matches!(e.kind(), ErrorKind::IO | ErrorKind::BadFile), "{:?}: {e}", e.kind());
         assert!(e.message().starts_with(path.to_str().unwrap()) && !e.message().contains('\n'), "{e}");
     }
-    read_dataset(path, None).unwrap_err().message().to_owned()
+    read_dataset(path).unwrap_err().message().to_owned()
 }
