@@ -1,7 +1,7 @@
 //! Reads arrays of variable length from the global heap of a file.
 
+use super::numbers::Number;
 use super::open::{FileBytes, Hdf5File};
-use super::Number;
 use recon::error::{bail, Error, ErrorKind, Result};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;

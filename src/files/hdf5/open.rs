@@ -1,6 +1,6 @@
 //! Opens files, and finds out why one cannot be opened.
 
-use super::hdf5_error;
+use super::errors::hdf5_error;
 use hdf5_pure::{Chunk, ChunkIndex, FileAccessProperties, FormatError, Group, Layout, MetadataCacheConfig, Source};
 use recon::error::{bail, Error, ErrorKind, Result};
 use std::fs::File;

@@ -1,12 +1,12 @@
 //! Records whose fields are found by name, in any order, width and byte order.
 
-use super::{Number, Scalar};
+use super::numbers::{Number, Scalar};
 use hdf5_pure::{CompoundTypeBuilder, Datatype};
 use recon::error::{bail, ErrorKind, Result};
 
 /// A field of a packed structure: numbers one after the other.
 #[derive(Debug, Clone, Copy)]
-pub struct Field {
+pub struct RecordField {
     /// The name. That of a field of an inner structure follows the name of that structure and a dot.
     pub name: &'static str,
     /// The type of the numbers.
@@ -15,7 +15,7 @@ pub struct Field {
     pub count: Option<usize>,
 }
 
-impl Field {
+impl RecordField {
     /// Returns the number of bytes.
     pub const fn size(&self) -> usize {
         let count = match self.count {
@@ -30,14 +30,14 @@ impl Field {
 ///
 /// # Errors
 /// `Internal` if there are no fields.
-pub fn record_type(fields: &[Field]) -> Result<Datatype> {
+pub fn record_type(fields: &[RecordField]) -> Result<Datatype> {
     let mut builder = CompoundTypeBuilder::new();
     let mut rest = fields;
     while let Some(field) = rest.first() {
         let inner = field.name.split_once('.').map(|(name, _)| name);
         if let Some(name) = inner {
             let count = rest.iter().take_while(|f| f.name.split_once('.').is_some_and(|(n, _)| n == name)).count();
-            let without = |f: &Field| Field { name: &f.name[name.len() + 1..], ..*f };
+            let without = |f: &RecordField| RecordField { name: &f.name[name.len() + 1..], ..*f };
             builder = builder.field(name, record_type(&rest[..count].iter().map(without).collect::<Vec<_>>())?);
             rest = &rest[count..];
         } else {
@@ -106,7 +106,7 @@ impl RecordReader {
     ///
     /// # Errors
     /// `BadFile` if the records lack a field, or have one of another kind; `Unsupported` for unusual numbers.
-    pub fn new(datatype: &Datatype, name: &str, fields: &[Field]) -> Result<RecordReader> {
+    pub fn new(datatype: &Datatype, name: &str, fields: &[RecordField]) -> Result<RecordReader> {
         let (mut copies, mut to) = (Vec::new(), 0);
         for field in fields {
             let (mut record, mut record_name, mut from) = (datatype, name.to_owned(), 0);

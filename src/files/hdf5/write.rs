@@ -1,6 +1,6 @@
 //! Writes files with arrays of variable length.
 
-use super::hdf5_error;
+use super::errors::hdf5_error;
 use hdf5_pure::{CharacterSet, Datatype, FileBuilder, LibVer, StringPadding};
 use recon::error::{Error, ErrorKind, Result};
 use std::fs::{File, OpenOptions};

@@ -1,6 +1,6 @@
 //! The HDF5 layout of ISMRMRD: the fields of its structures, and acquisitions.
 
-use crate::hdf5::{Field, Scalar};
+use crate::hdf5::{RecordField, Scalar};
 use num_complex::Complex;
 use recon::scan::AcquisitionHeader;
 use Scalar::*;
@@ -16,16 +16,16 @@ pub struct Acquisition {
     pub data: Vec<Complex<f32>>,
 }
 
-const fn one(name: &'static str, scalar: Scalar) -> Field {
-    Field { name, scalar, count: None }
+const fn one(name: &'static str, scalar: Scalar) -> RecordField {
+    RecordField { name, scalar, count: None }
 }
 
-const fn several(name: &'static str, scalar: Scalar, count: usize) -> Field {
-    Field { name, scalar, count: Some(count) }
+const fn several(name: &'static str, scalar: Scalar, count: usize) -> RecordField {
+    RecordField { name, scalar, count: Some(count) }
 }
 
 /// The fields of the header of an acquisition, in the order of [`AcquisitionHeader::to_bytes`].
-pub const ACQUISITION_HEADER: [Field; 33] = [
+pub const ACQUISITION_HEADER: [RecordField; 33] = [
     one("version", U16),
     one("flags", U64),
     one("measurement_uid", U32),
@@ -62,7 +62,7 @@ pub const ACQUISITION_HEADER: [Field; 33] = [
 ];
 
 /// The fields of the header of an image.
-pub const IMAGE_HEADER: [Field; 26] = [
+pub const IMAGE_HEADER: [RecordField; 26] = [
     one("version", U16),
     one("data_type", U16),
     one("flags", U64),
@@ -92,7 +92,7 @@ pub const IMAGE_HEADER: [Field; 26] = [
 ];
 
 /// Returns the number of bytes of a structure.
-pub const fn size(fields: &[Field]) -> usize {
+pub const fn size(fields: &[RecordField]) -> usize {
     let (mut sum, mut i) = (0, 0);
     while i < fields.len() {
         sum += fields[i].size();

@@ -1,6 +1,7 @@
 //! Reads ISMRMRD raw data.
 
 use super::acquisitions::AcquisitionTable;
+use super::images::read_images;
 use super::layout::Acquisition;
 use crate::hdf5::{check_stored, hdf5_error, member_names, open, Hdf5File, HeapReader};
 use crate::image::Image;
@@ -89,7 +90,7 @@ pub fn read_either(path: &Path, group: &str, options: AssemblyOptions) -> Result
     match RawFile::open(path, group) {
         Ok(file) => Ok(FileContents::Raw(Box::new(assemble(file, path, options)?))),
         // If the file does not contain images either, the error about raw data is more helpful.
-        Err(e) => super::read_images(path, None).map(FileContents::Images).map_err(|_| e.within(path.display())),
+        Err(e) => read_images(path, None).map(FileContents::Images).map_err(|_| e.within(path.display())),
     }
 }
 
