@@ -248,7 +248,7 @@ fn check_repetitions(images: &[ImageGeometry], slices: &[Vec<usize>]) -> Result<
 }
 
 /// The remedy for slices that do not form a volume.
-const REMEDY: &str = "select slices by --slice, or write a .h5 file, in which each slice has its own position";
+const REMEDY: &str = "select slices by --slice, or write a .h5 or .dcm file, in which each slice has its own position";
 
 /// Returns the order of slices along the slice direction, and the vector from one slice to the next.
 fn order_of_slices(slices: &[&ImageGeometry]) -> Result<(Vec<usize>, [f64; 3])> {

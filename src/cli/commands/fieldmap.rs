@@ -177,7 +177,8 @@ fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
     let (mut fields, mut decays, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for (index, echoes) in maps {
         let name = map_name(&index);
-        let times = echo_times(args, &echoes, facts.as_ref().map(|facts| &facts.header)).map_err(|e| e.within(&name))?;
+        let times =
+            echo_times(args, &echoes, facts.as_ref().map(|facts| &facts.header)).map_err(|e| e.within(&name))?;
         let FieldMap { field, decay, report } =
             estimate::<T>(args.decay.is_some(), &echoes, &times, &options).map_err(|e| e.within(&name))?;
         log::info!(

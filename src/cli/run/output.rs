@@ -74,7 +74,9 @@ pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &
 /// Checks that images of these sizes and channels can share the file.
 pub fn check_sizes(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3], usize)>) -> Result<()> {
     if Format::of(path) == Some(Format::Dicom) {
-        return shapes.try_for_each(|(_, channels)| dicom::check_channels(channels)).map_err(|e| e.within(path.display()));
+        return shapes
+            .try_for_each(|(_, channels)| dicom::check_channels(channels))
+            .map_err(|e| e.within(path.display()));
     }
     if FileUse::WriteMixedSizes.allows(path) {
         return Ok(());

@@ -1,6 +1,6 @@
 //! The elements of a DICOM file that images need.
 
-use super::super::bytes::EndianBytes;
+use crate::bytes::EndianBytes;
 use dicom_core::{PrimitiveValue, Tag};
 use dicom_dictionary_std::tags;
 use dicom_encoding::transfer_syntax::{TransferSyntax, TransferSyntaxIndex};
@@ -43,10 +43,12 @@ pub struct Elements {
     pub is_big_endian: bool,
     /// Whether the pixels are words, although one may be a byte.
     pub has_words: bool,
+    /// Whether a table maps pixels to values.
+    pub has_value_table: bool,
 }
 
 /// Elements of the functional groups and of the file that are read.
-const USED: [Tag; 22] = [
+const USED: [Tag; 23] = [
     tags::ROWS,
     tags::COLUMNS,
     tags::NUMBER_OF_FRAMES,
@@ -58,6 +60,7 @@ const USED: [Tag; 22] = [
     tags::PIXEL_REPRESENTATION,
     tags::RESCALE_INTERCEPT,
     tags::RESCALE_SLOPE,
+    tags::DOSE_GRID_SCALING,
     tags::IMAGE_POSITION_PATIENT,
     tags::IMAGE_ORIENTATION_PATIENT,
     tags::PIXEL_SPACING,
@@ -177,7 +180,10 @@ fn transfer_syntax(uid: &str) -> Result<TransferSyntax> {
         Some(syntax) => Ok(syntax),
         None => {
             let name = TransferSyntaxRegistry.get(uid).map_or("unknown", |other| other.name());
-            bail!(Unsupported, "the transfer syntax is {uid} ({name}), and only uncompressed pixels can be read: {REMEDY}")
+            bail!(
+                Unsupported,
+                "the transfer syntax is {uid} ({name}), and only uncompressed pixels can be read: {REMEDY}"
+            )
         }
     }
 }
@@ -211,11 +217,17 @@ fn walk(file: &[u8], start: usize, syntax: &TransferSyntax) -> Result<Elements> 
     source.set_position(start as u64);
     let mut reader = LazyDataSetReader::new_with_ts(source, syntax).map_err(|e| damaged(&e))?;
     let mut open: Vec<OpenSequence> = Vec::new();
-    let mut elements =
-        Elements { values: HashMap::new(), pixels: None, is_big_endian: false, has_words: false };
+    let mut elements = Elements {
+        values: HashMap::new(),
+        pixels: None,
+        is_big_endian: false,
+        has_words: false,
+        has_value_table: false,
+    };
     while let Some(token) = reader.advance() {
         match token.map_err(|e| damaged(&e))? {
             LazyDataToken::SequenceStart { tag, .. } => {
+                elements.has_value_table |= open.is_empty() && tag == tags::MODALITY_LUT_SEQUENCE;
                 open.push(OpenSequence { tag, items: 0, is_in_item: false });
             }
             // The reader panics at an item that is in no sequence. Therefore each start and end is checked.
@@ -259,10 +271,9 @@ fn walk(file: &[u8], start: usize, syntax: &TransferSyntax) -> Result<Elements> 
                     None => decoder.skip_bytes(length).map_err(|e| damaged(&e))?,
                 }
             }
-            LazyDataToken::PixelSequenceStart => bail!(
-                Unsupported,
-                "the pixels are compressed, and only uncompressed pixels can be read: {REMEDY}"
-            ),
+            LazyDataToken::PixelSequenceStart => {
+                bail!(Unsupported, "the pixels are compressed, and only uncompressed pixels can be read: {REMEDY}")
+            }
             _ => {}
         }
     }

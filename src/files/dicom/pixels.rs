@@ -1,7 +1,7 @@
 //! Integers of pixels from values, and values from integers.
 
-use super::super::image::Image;
-use super::write::decimal;
+use super::text::decimal;
+use crate::image::Image;
 use num_complex::Complex;
 use recon::error::{bail, Result};
 

@@ -1,10 +1,10 @@
 //! Reads the images of a DICOM file.
 
-use super::super::bytes::read_up_to;
-use super::super::image::{Image, ScanIndex};
-use super::super::stacks::{cross, dot, length, placement_of, times};
 use super::elements::{Elements, Scope};
 use super::pixels::PixelFormat;
+use crate::bytes::read_up_to;
+use crate::image::{Image, ScanIndex};
+use crate::stacks::{cross, dot, length, placement_of, times};
 use dicom_dictionary_std::tags;
 use num_complex::Complex;
 use recon::error::{bail, checked_product, Result};
@@ -33,9 +33,20 @@ pub fn parse(file: &[u8]) -> Result<Vec<Image>> {
     let Some(pixels) = elements.pixels.clone() else {
         bail!(BadFile, "the file does not have pixels: it is not an image, or is damaged");
     };
+    if elements.has_value_table || elements.text(Scope::File, tags::DOSE_GRID_SCALING).is_some() {
+        bail!(
+            Unsupported,
+            "the values of the pixels come from a table (ModalityLUTSequence) or from DoseGridScaling, and only \
+             RescaleSlope and RescaleIntercept can be read: convert the file"
+        );
+    }
     let size = |tag| match elements.count(tag)? {
         Some(n) if n > 0 => Ok(n),
-        n => bail!(BadFile, "element {tag} is {}: the file is damaged", n.map_or("missing".into(), |n| n.to_string())),
+        n => bail!(
+            BadFile,
+            "element {tag} is {}: the file is not an image, or is damaged",
+            n.map_or("missing".into(), |n| n.to_string())
+        ),
     };
     let (rows, columns) = (size(tags::ROWS)?, size(tags::COLUMNS)?);
     let frames = elements.count(tags::NUMBER_OF_FRAMES)?.unwrap_or(1);

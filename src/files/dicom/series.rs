@@ -1,7 +1,7 @@
 //! Series of DICOM files: which images share a series, their order, their positions and the names of their files.
 
-use super::super::image::ScanIndex;
-use super::super::stacks::{
+use crate::image::ScanIndex;
+use crate::stacks::{
     all_or_none_placed, counter_suffixes, group_by_counters, length, minus, stack, times, ImageGeometry,
 };
 use recon::error::{bail, Result};
@@ -138,6 +138,9 @@ fn along(origin: [f64; 3], step: [f64; 3], steps: usize) -> [f64; 3] {
     minus(origin, times(step, -(steps as f64)))
 }
 
+/// Returns a number of a file that is part of its name; `None` if it is not.
+type NumberOf<'a> = dyn Fn(&DicomFile) -> Option<usize> + 'a;
+
 /// Sets the names of all files.
 fn name_files(path: &Path, images: &[ImageGeometry], series: &mut [DicomSeries]) {
     let files = || series.iter().flat_map(|series| &series.files);
@@ -145,16 +148,14 @@ fn name_files(path: &Path, images: &[ImageGeometry], series: &mut [DicomSeries])
         series.iter_mut().flat_map(|series| &mut series.files).for_each(|file| file.path = path.to_owned());
         return;
     }
-    let numbers = |of: &dyn Fn(&DicomFile) -> usize| -> BTreeSet<usize> { files().map(of).collect() };
-    let slice = |file: &DicomFile| usize::from(images[file.image].index.slice);
-    let repetition = |file: &DicomFile| usize::from(images[file.image].index.repetition);
     // The slabs of 3D images are series, and their suffix has the number of the slab.
-    let is_volume = images.iter().any(|image| image.dims[2] > 1);
-    let parts: [(&str, BTreeSet<usize>, &dyn Fn(&DicomFile) -> usize); 3] = [
-        ("repetition", numbers(&repetition), &repetition),
-        ("slice", if is_volume { BTreeSet::new() } else { numbers(&slice) }, &slice),
-        ("z", numbers(&|file| file.z), &|file| file.z),
-    ];
+    let is_volume = |file: &DicomFile| images[file.image].dims[2] > 1;
+    let repetition = |file: &DicomFile| Some(usize::from(images[file.image].index.repetition));
+    let slice = |file: &DicomFile| (!is_volume(file)).then(|| usize::from(images[file.image].index.slice));
+    let z = |file: &DicomFile| is_volume(file).then_some(file.z);
+    let numbers = |of: &NumberOf| -> BTreeSet<usize> { files().filter_map(of).collect() };
+    let parts: [(&str, BTreeSet<usize>, &NumberOf); 3] =
+        [("repetition", numbers(&repetition), &repetition), ("slice", numbers(&slice), &slice), ("z", numbers(&z), &z)];
     let name = Path::new(path.file_name().unwrap_or_default());
     // A name without a stem, `.dcm`, has no extension for the standard library.
     let (stem, extension) = match name.extension() {
@@ -166,9 +167,9 @@ fn name_files(path: &Path, images: &[ImageGeometry], series: &mut [DicomSeries])
             let mut full = stem.to_owned();
             full.push(&one.suffix);
             for (text, all, number) in &parts {
-                if all.len() > 1 {
+                if let Some(number) = number(file).filter(|_| all.len() > 1) {
                     let width = all.last().map_or(1, |last| last.to_string().len());
-                    full.push(format!("_{text}{:0width$}", number(file)));
+                    full.push(format!("_{text}{number:0width$}"));
                 }
             }
             full.push(".");

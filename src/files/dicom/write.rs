@@ -1,11 +1,12 @@
 //! Writes images as classic single-frame MR files.
 
-use super::super::image::Image;
-use super::super::stacks::{dot, length, times, ImageGeometry};
+use super::fields::DicomFields;
 use super::pixels::{quantise, Scaling};
 use super::series::{divide_into_series, DicomFile, DicomSeries};
+use super::text::{clean, decimal, millionths};
 use super::uids::{ContentIdentity, IMPLEMENTATION_UID};
-use super::DicomFields;
+use crate::image::Image;
+use crate::stacks::{dot, length, times, ImageGeometry};
 use dicom_core::{DataElement, PrimitiveValue, Tag, VR};
 use dicom_dictionary_std::{tags, uids};
 use dicom_object::{FileMetaTableBuilder, InMemDicomObject};
@@ -31,9 +32,9 @@ const MAX_SIZE: usize = u16::MAX as usize;
 /// unless one of them is negative.
 ///
 /// ImagePositionPatient is the centre of the first voxel. ISMRMRD and DICOM have the same coordinates. If position and
-/// directions are unknown, those of [`Placement::directions`](super::super::Placement::directions) are written, with
-/// the origin in the middle of the volume, a warning, and a comment in the file. If the field of view is unknown, voxels
-/// have 1 mm, with a warning.
+/// directions are unknown, those of [`Placement::directions`](crate::Placement::directions) are written, with
+/// the origin in the middle of the volume, a warning, and a comment in the file. If the field of view is unknown,
+/// voxels have 1 mm, with a warning.
 ///
 /// Images of different contrasts, phases, sets and encodings are series of one study, and so are the slabs of 3D
 /// images. UIDs are computed from the contents. All images of the same raw data and patient are in one study, and share
@@ -237,12 +238,12 @@ impl CommonElements<'_> {
         put(object, tags::ECHO_NUMBERS, VR::IS, &(u32::from(contrast) + 1).to_string());
         put(object, tags::REPETITION_TIME, VR::DS, &number(repetition_time));
         if let Some(megahertz) = megahertz {
-            put(object, tags::MAGNETIC_FIELD_STRENGTH, VR::DS, &decimal(megahertz / PROTON_MHZ_PER_TESLA));
-            put(object, tags::IMAGING_FREQUENCY, VR::DS, &decimal(megahertz));
+            put(object, tags::MAGNETIC_FIELD_STRENGTH, VR::DS, &millionths(megahertz / PROTON_MHZ_PER_TESLA));
+            put(object, tags::IMAGING_FREQUENCY, VR::DS, &millionths(megahertz));
             put(object, tags::IMAGED_NUCLEUS, VR::SH, "1H");
         }
         if let Some(spacing) = self.series.spacing_mm {
-            put(object, tags::SPACING_BETWEEN_SLICES, VR::DS, &decimal(spacing));
+            put(object, tags::SPACING_BETWEEN_SLICES, VR::DS, &millionths(spacing));
         }
     }
 
@@ -276,7 +277,7 @@ impl CommonElements<'_> {
             put(object, tags::NUMBER_OF_TEMPORAL_POSITIONS, VR::IS, &count);
             let time = image.placement.repetition_time_ms.filter(|ms| *ms > 0.0 && ms.is_finite());
             if let Some(time) = time {
-                put(object, tags::TEMPORAL_RESOLUTION, VR::DS, &decimal(f64::from(time)));
+                put(object, tags::TEMPORAL_RESOLUTION, VR::DS, &millionths(f64::from(time)));
             }
         }
         put(object, tags::MR_ACQUISITION_TYPE, VR::CS, if image.dims[2] > 1 { "3D" } else { "2D" });
@@ -294,12 +295,12 @@ impl CommonElements<'_> {
 fn put_geometry(object: &mut InMemDicomObject, file: &DicomFile) {
     let spacing = file.columns.map(length);
     let unit = |axis: usize| times(file.columns[axis], 1.0 / spacing[axis]);
-    let list = |values: &[f64]| values.iter().map(|&v| decimal(v)).collect::<Vec<_>>().join("\\");
-    put(object, tags::IMAGE_POSITION_PATIENT, VR::DS, &list(&file.origin));
-    put(object, tags::IMAGE_ORIENTATION_PATIENT, VR::DS, &list(&[unit(0), unit(1)].concat()));
-    put(object, tags::PIXEL_SPACING, VR::DS, &list(&[spacing[1], spacing[0]]));
-    put(object, tags::SLICE_THICKNESS, VR::DS, &decimal(spacing[2]));
-    put(object, tags::SLICE_LOCATION, VR::DS, &decimal(dot(file.origin, unit(2))));
+    let list = |values: &[f64], text: fn(f64) -> String| values.iter().map(|&v| text(v)).collect::<Vec<_>>().join("\\");
+    put(object, tags::IMAGE_POSITION_PATIENT, VR::DS, &list(&file.origin, millionths));
+    put(object, tags::IMAGE_ORIENTATION_PATIENT, VR::DS, &list(&[unit(0), unit(1)].concat(), decimal));
+    put(object, tags::PIXEL_SPACING, VR::DS, &list(&[spacing[1], spacing[0]], millionths));
+    put(object, tags::SLICE_THICKNESS, VR::DS, &millionths(spacing[2]));
+    put(object, tags::SLICE_LOCATION, VR::DS, &millionths(dot(file.origin, unit(2))));
 }
 
 fn put(object: &mut InMemDicomObject, tag: Tag, vr: VR, text: &str) {
@@ -308,23 +309,6 @@ fn put(object: &mut InMemDicomObject, tag: Tag, vr: VR, text: &str) {
         _ => PrimitiveValue::from(text),
     };
     object.put(DataElement::new(tag, vr, value));
-}
-
-/// Returns a text from a header without the characters that DICOM does not allow, at most 64 characters.
-fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() || c == '\\' { ' ' } else { c }).take(64).collect::<String>().trim().into()
-}
-
-/// Returns a number as DICOM's decimal string, at most 16 characters.
-pub fn decimal(value: f64) -> String {
-    const LENGTH: usize = 16;
-    let shortest = format!("{value}");
-    if shortest.len() <= LENGTH {
-        return shortest;
-    }
-    let fixed = (1e-3..1e9).contains(&value.abs());
-    let text = |digits: usize| if fixed { format!("{value:.digits$}") } else { format!("{value:.digits$e}") };
-    (0..LENGTH).rev().map(text).find(|text| text.len() <= LENGTH).unwrap_or_else(|| format!("{value:.0e}"))
 }
 
 /// Writes an object to the file `part`, which becomes the file `path`.
