@@ -109,13 +109,13 @@ $(nvrtc)/ready: tests/requirements.txt
 	python3 -m venv $(nvrtc)
 	$(nvrtc)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no NVRTC from PyPI"
 
-# Files of ISMRMRD and NIfTI are written and read by other packages than recon: by the Python that RECON_TEST_PYTHON
-# names, or by this one.
+# Files of ISMRMRD, NIfTI and DICOM are written and read by other packages than recon: by the Python that
+# RECON_TEST_PYTHON names, or by this one.
 mrd := $(CARGO_TARGET_DIR)/mrd-venv
 
 $(mrd)/ready: tests/requirements-mrd.txt
 	python3 -m venv $(mrd)
-	$(mrd)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no ismrmrd and nibabel from PyPI"
+	$(mrd)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no ismrmrd, nibabel and pydicom from PyPI"
 
 # Systems that the library is compiled for, though not run on.
 OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu
@@ -124,6 +124,8 @@ OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linu
 # gadgets' tests need the ISMRMRD library. If Gadgetron is installed (GADGETRON_HOME, or on the PATH), the gadgets also
 # run in it. The MATLAB functions are tested in Octave, whose pictures need gnuplot (any), Ghostscript and a font.
 test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
+# DICOM files are checked by dciodvfy and converted by dcm2niix.
+test: PACKAGES += dicom3tools dcm2niix
 test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
 	python3 tests/mutants/run.py --check

@@ -13,6 +13,8 @@ pub enum Format {
     Bart,
     /// NIfTI-1, also compressed.
     Nifti,
+    /// Classic MR files of DICOM.
+    Dicom,
     /// A picture.
     Png,
     /// An array of NumPy.
@@ -55,7 +57,7 @@ struct FormatEntry {
 
 use FileUse::*;
 
-const FORMATS: [FormatEntry; 5] = [
+const FORMATS: [FormatEntry; 6] = [
     FormatEntry {
         format: Format::Ismrmrd,
         name: "ISMRMRD",
@@ -85,6 +87,13 @@ const FORMATS: [FormatEntry; 5] = [
         extensions: &[".nii", ".nii.gz"],
         uses: &[ReadImages, WriteImages, WriteSignedImages],
         contents: "volumes of slices, repetitions in the fourth dimension; magnitudes unless all numbers are real",
+    },
+    FormatEntry {
+        format: Format::Dicom,
+        name: "DICOM",
+        extensions: &[".dcm"],
+        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteMixedSizes],
+        contents: "a file for each slice and repetition, 16 bits; magnitudes unless all numbers are real",
     },
     FormatEntry {
         format: Format::Numpy,

@@ -6,6 +6,7 @@
 
 mod bytes;
 pub mod cfl;
+pub mod dicom;
 pub mod formats;
 mod hdf5;
 mod image;
@@ -16,6 +17,7 @@ pub mod png;
 pub mod stacks;
 
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
+pub use dicom::DicomFields;
 pub use formats::{FileUse, Format};
 pub use image::{Image, Placement, ScanIndex};
 pub use ismrmrd::{write_dataset, TrajectoryStorage};
@@ -35,14 +37,30 @@ use std::path::Path;
 /// - BART: complex, `[x, y, z, channels]`, several images along dimension 10 of the array;
 /// - NIfTI: volumes of slices, repetitions along dimension 4, channels along dimension 5, and one file for each
 ///   contrast, phase and set ([`nifti::write_nifti`]);
+/// - DICOM: one file for each slice and repetition, without the facts that are not in images
+///   ([`dicom::write_dicom`]);
 /// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
 ///
 /// # Errors
 /// - `InvalidArgument` for a different extension or no images.
 /// - `SizeMismatch` if images of different sizes share a file other than ISMRMRD.
 /// - `NotFinite` if a voxel is not finite.
+/// - `Unsupported` if the format cannot contain such images.
 /// - `IO` if the file cannot be written.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
+    write_images_with_fields(files, path, images, &DicomFields::default())
+}
+
+/// Writes images as [`write_images`] does. DICOM files also have the facts in `fields`.
+///
+/// # Errors
+/// Returns the errors of [`write_images`], and those of [`DicomFields::check`].
+pub fn write_images_with_fields(
+    files: &mut AtomicFiles,
+    path: &Path,
+    images: &[Image],
+    fields: &DicomFields,
+) -> Result<()> {
     let format = FileUse::WriteImages.format(path)?;
     let Some(first) = images.first() else {
         bail!(InvalidArgument, "{}: no image was given: give one or more", path.display());
@@ -65,6 +83,7 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
     match format {
         Format::Ismrmrd => ismrmrd::write_images(files, path, images),
         Format::Nifti => nifti::write_nifti(files, path, images),
+        Format::Dicom => dicom::write_dicom(files, path, images, fields),
         Format::Png => write_png(files, path, images, &PngOptions::default()),
         _ => {
             let [x, y, z] = first.dims;
@@ -94,6 +113,7 @@ pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
     let (dims, data) = match FileUse::ReadImages.format(path)? {
         Format::Ismrmrd => return ismrmrd::read_images(path, None),
         Format::Nifti => return Ok(vec![nifti::read_nifti(path)?]),
+        Format::Dicom => return dicom::read_dicom(path),
         Format::Numpy => {
             let npy = read_npy(path)?;
             (npy.dims, npy.data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect())

@@ -7,7 +7,7 @@
 
 use super::bytes::{read_up_to, write_blocks, EndianBytes};
 use super::image::{Image, Placement};
-use super::stacks::{divide_into_stacks, length, name_suffixes, ImageGeometry, SliceStack};
+use super::stacks::{cross, divide_into_stacks, length, name_suffixes, placement_of, ImageGeometry, SliceStack};
 use flate2::{read::MultiGzDecoder, write::GzEncoder, Compression};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
@@ -213,8 +213,8 @@ fn header(stack: &SliceStack, channels: usize) -> Result<Vec<u8>> {
 /// the columns of the rotation matrix.
 fn quaternion(mut columns: [[f64; 3]; 3]) -> ([f64; 3], f32) {
     let [x, y, z] = columns;
-    let cross = [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]];
-    let determinant: f64 = (0..3).map(|i| cross[i] * z[i]).sum();
+    let normal = cross(x, y);
+    let determinant: f64 = (0..3).map(|i| normal[i] * z[i]).sum();
     let qfac = if determinant < 0.0 { -1.0 } else { 1.0 };
     columns[2] = z.map(|v| v * qfac as f64);
     let r = |row: usize, column: usize| columns[column][row];
@@ -319,22 +319,9 @@ struct AffineTransform {
 impl AffineTransform {
     /// Converts to the patient's coordinates of ISMRMRD. The position is that of the voxel with index floor(n/2).
     fn placement(&self, dims: [usize; 3]) -> Placement {
-        let patient = |[x, y, z]: [f64; 3]| [-x as f32, -y as f32, z as f32];
-        let centre = std::array::from_fn(|row| {
-            self.origin[row] + (0..3).map(|axis| self.columns[axis][row] * (dims[axis] / 2) as f64).sum::<f64>()
-        });
-        let direction = |axis: usize| {
-            let column = self.columns[axis];
-            let length = column.iter().map(|v| v * v).sum::<f64>().sqrt();
-            patient(column.map(|v| v / length))
-        };
-        Placement {
-            position: patient(centre),
-            read_dir: direction(0),
-            phase_dir: direction(1),
-            slice_dir: direction(2),
-            ..Placement::default()
-        }
+        // NIfTI has x to the right and y to the front.
+        let patient = |[x, y, z]: [f64; 3]| [-x, -y, z];
+        placement_of(self.columns.map(patient), patient(self.origin), dims)
     }
 }
 

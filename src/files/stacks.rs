@@ -95,6 +95,11 @@ pub struct SliceStack {
 ///   parallel, not evenly spaced, or not above each other along the slice direction.
 /// - `SizeMismatch` if slices have different numbers of repetitions.
 pub fn divide_into_stacks(images: &[ImageGeometry]) -> Result<Vec<SliceStack>> {
+    group_by_counters(images).into_iter().map(|(index, members)| stack(index, images, &members)).collect()
+}
+
+/// Returns the numbers of the images of each stack, by the counters that they share.
+pub fn group_by_counters(images: &[ImageGeometry]) -> BTreeMap<ScanIndex, Vec<usize>> {
     let mut groups: BTreeMap<ScanIndex, Vec<usize>> = BTreeMap::new();
     for (number, image) in images.iter().enumerate() {
         let ScanIndex { encoding, contrast, phase, set, .. } = image.index;
@@ -102,40 +107,38 @@ pub fn divide_into_stacks(images: &[ImageGeometry]) -> Result<Vec<SliceStack>> {
         let key = ScanIndex { encoding, slice: slab, contrast, phase, set, ..ScanIndex::default() };
         groups.entry(key).or_default().push(number);
     }
-    groups.into_iter().map(|(index, members)| stack(index, images, &members)).collect()
+    groups
 }
 
 /// Returns the text that distinguishes the file name of each stack: the counters that differ, such as `_contrast1`.
 /// Empty if there is one stack.
 pub fn name_suffixes(stacks: &[SliceStack]) -> Vec<String> {
+    counter_suffixes(&stacks.iter().map(|stack| stack.index).collect::<Vec<_>>())
+}
+
+/// Returns, for each index, the text with the counters that differ between them, such as `_contrast1`.
+pub fn counter_suffixes(indices: &[ScanIndex]) -> Vec<String> {
     let counters = |i: &ScanIndex| {
         [("encoding", i.encoding), ("slice", i.slice), ("contrast", i.contrast), ("phase", i.phase), ("set", i.set)]
     };
     let differs = |which: usize| {
-        let values: BTreeSet<u16> = stacks.iter().map(|stack| counters(&stack.index)[which].1).collect();
+        let values: BTreeSet<u16> = indices.iter().map(|index| counters(index)[which].1).collect();
         values.len() > 1
     };
-    let suffix = |stack: &SliceStack| -> String {
-        let all = counters(&stack.index).into_iter().enumerate();
+    let suffix = |index: &ScanIndex| -> String {
+        let all = counters(index).into_iter().enumerate();
         all.filter(|(which, _)| differs(*which)).map(|(_, (name, number))| format!("_{name}{number}")).collect()
     };
-    stacks.iter().map(suffix).collect()
+    indices.iter().map(suffix).collect()
 }
 
-/// Returns the stack of images that share a file.
-fn stack(index: ScanIndex, images: &[ImageGeometry], members: &[usize]) -> Result<SliceStack> {
+/// Returns the stack of images that share these counters.
+///
+/// # Errors
+/// Returns the errors of [`divide_into_stacks`].
+pub fn stack(index: ScanIndex, images: &[ImageGeometry], members: &[usize]) -> Result<SliceStack> {
     let slices = group_by_slice(images, members)?;
-    let known = members.iter().filter(|&&i| images[i].placement.is_known()).count();
-    if known != 0 && known != members.len() {
-        let unknown = members.iter().find(|&&i| !images[i].placement.is_known()).map(|&i| images[i].index.slice);
-        bail!(
-            InvalidArgument,
-            "slice {} has no valid position and directions, but other slices have: correct the headers, select slices \
-             by --slice, or write a .h5 file",
-            unknown.unwrap_or_default()
-        );
-    }
-    let is_placed = known > 0;
+    let is_placed = all_or_none_placed(images, members)?;
     if is_placed {
         check_repetitions(images, &slices)?;
     }
@@ -171,6 +174,24 @@ fn stack(index: ScanIndex, images: &[ImageGeometry], members: &[usize]) -> Resul
         has_voxel_size: members.iter().all(|&i| images[i].is_fov_known()),
         repetition_time_ms: lowest.placement.repetition_time_ms,
     })
+}
+
+/// Returns whether the positions of these images in the patient are known.
+///
+/// # Errors
+/// `InvalidArgument` if only some of them are known.
+pub fn all_or_none_placed(images: &[ImageGeometry], members: &[usize]) -> Result<bool> {
+    let known = members.iter().filter(|&&i| images[i].placement.is_known()).count();
+    if known != 0 && known != members.len() {
+        let unknown = members.iter().find(|&&i| !images[i].placement.is_known()).map(|&i| images[i].index.slice);
+        bail!(
+            InvalidArgument,
+            "slice {} has no valid position and directions, but other slices have: correct the headers, select slices \
+             by --slice, or write a .h5 file",
+            unknown.unwrap_or_default()
+        );
+    }
+    Ok(known > 0)
 }
 
 /// Returns the images of each slice, by slice number, in the order of repetitions.
@@ -227,7 +248,7 @@ fn check_repetitions(images: &[ImageGeometry], slices: &[Vec<usize>]) -> Result<
 }
 
 /// The remedy for slices that do not form a volume.
-const REMEDY: &str = "select slices by --slice, or write a .h5 file, in which each slice has its own position";
+const REMEDY: &str = "select slices by --slice, or write a .h5 or .dcm file, in which each slice has its own position";
 
 /// Returns the order of slices along the slice direction, and the vector from one slice to the next.
 fn order_of_slices(slices: &[&ImageGeometry]) -> Result<(Vec<usize>, [f64; 3])> {
@@ -309,6 +330,20 @@ fn check_spacing(sorted: &[(&ImageGeometry, f64)], step: f64) -> Result<()> {
     );
 }
 
+/// Returns the placement of an array of `dims` voxels with these vectors from voxel to voxel and this first voxel, in
+/// the patient's coordinates of ISMRMRD. Its position is that of the voxel with index floor(n/2).
+pub fn placement_of(columns: [[f64; 3]; 3], origin: [f64; 3], dims: [usize; 3]) -> Placement {
+    let centre = |row: usize| (0..3).map(|axis| columns[axis][row] * (dims[axis] / 2) as f64).sum::<f64>();
+    let direction = |axis: usize| times(columns[axis], 1.0 / length(columns[axis])).map(|v| v as f32);
+    Placement {
+        position: std::array::from_fn(|row| (origin[row] + centre(row)) as f32),
+        read_dir: direction(0),
+        phase_dir: direction(1),
+        slice_dir: direction(2),
+        ..Placement::default()
+    }
+}
+
 /// Returns a vector in double precision.
 pub fn wide(v: [f32; 3]) -> [f64; 3] {
     v.map(f64::from)
@@ -324,8 +359,14 @@ pub fn minus(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
     std::array::from_fn(|i| a[i] - b[i])
 }
 
-fn times(v: [f64; 3], factor: f64) -> [f64; 3] {
+/// Returns a multiple of a vector.
+pub fn times(v: [f64; 3], factor: f64) -> [f64; 3] {
     v.map(|x| x * factor)
+}
+
+/// Returns the vector product.
+pub fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
 }
 
 /// Returns the length of a vector.

@@ -77,7 +77,7 @@ fn formats_are_recognised_by_extension() {
     write_image(dir.path("a.png"), &image).unwrap();
     assert_eq!(dir.count(), 9);
     let e = write_image(dir.path("a.tiff"), &image).unwrap_err();
-    assert!(e.message().ends_with("one of .h5, .mrd, .cfl, .hdr, .nii, .nii.gz, .png"), "{e}");
+    assert!(e.message().ends_with("one of .h5, .mrd, .cfl, .hdr, .nii, .nii.gz, .dcm, .png"), "{e}");
     assert_eq!(read_image(dir.path("a.png")).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(FileUse::WriteImages.format(Path::new("image")).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }

@@ -44,8 +44,12 @@ const OTHER_LANGUAGES: [(&str, &str); 7] = [
 ];
 
 /// Expected warnings of examples: part of the command and part of the warning.
-const WARNINGS: [(&str, &str); 2] =
-    [("scan.h5 --compress 8", "whiten the data"), ("scan.h5", "trajectory from the header")];
+const WARNINGS: [(&str, &str); 4] = [
+    ("scan.h5 --compress 8", "whiten the data"),
+    ("scan.h5", "trajectory from the header"),
+    ("-o stack.dcm", "each slice and repetition is in a separate file"),
+    ("-o stack.dcm", "the position in the patient is unknown"),
+];
 
 /// A command and its output in the document.
 struct DocumentedCommand {

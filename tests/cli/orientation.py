@@ -1,14 +1,17 @@
 """Positions in the patient: 48 poses of an asymmetric phantom, as raw data and as images.
 
 `orientation.py write FOLDER` writes a raw file for each pose and prints their names. `orientation.py check FOLDER`
-reads the images that `recon grid` made of them (NAME.nii, NAME_image.h5), compares the positions of the phantom's
-points with the truth, prints a table, and fails if a distance is 0.1 mm or more.
+reads the images that `recon grid` made of them (NAME.nii, NAME_image.h5, NAME_dicom/*.dcm), compares the positions of
+the phantom's points with the truth, prints a table, and fails if a distance is 0.1 mm or more. DICOM files are read by
+`pydicom`, and also converted by `dcm2niix` if it is installed.
 
 The phantom is three Gaussians of different brightness. Their Fourier transform is known, and the centre of a sampled
 Gaussian follows exactly from the logarithms of three neighbouring voxels. Files are written and read by the packages
-`ismrmrd` and `nibabel`, which share no code with recon.
+`ismrmrd`, `nibabel` and `pydicom`, which share no code with recon.
 """
 
+import shutil
+import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +21,7 @@ import ismrmrd
 import ismrmrd.file
 import nibabel
 import numpy as np
+import pydicom
 
 # Standard deviation of the points in mm, and the largest distance allowed.
 SIGMA = 5.0
@@ -230,19 +234,67 @@ def check_brightness(values, first, repetition, name):
 def check_nifti(path, pose):
     """Returns the largest distance in a NIfTI file, by its sform and by its qform."""
     image = nibabel.load(path)
-    assert image.shape == expected_shape(pose), f"{path.name}: {image.shape}"
     assert image.header.get_xyzt_units() == ("mm", "unknown") and image.header["pixdim"][4] == 0, path.name
+    assert image.shape == expected_shape(pose), f"{path.name}: {image.shape}"
+    return distance_in_nifti(image, path.name, pose)
+
+
+def distance_in_nifti(image, name, pose):
     data = image.get_fdata().reshape(*image.shape[:3], pose.repetitions)
     worst = 0.0
     for transform, code in (image.get_sform(coded=True), image.get_qform(coded=True)):
-        assert code == 1, f"{path.name}: the code is {code}"
+        assert code == 1, f"{name}: the code is {code}"
         # NIfTI has x to the right and y to the front.
         to_patient = np.diag([-1.0, -1.0, 1.0]) @ transform[:3]
         for repetition in range(pose.repetitions):
             values = data[..., repetition]
-            check_brightness(values, data[..., 0], repetition, path.name)
+            check_brightness(values, data[..., 0], repetition, name)
             worst = max(worst, distance(peaks(values, lambda index: to_patient @ [*index, 1.0]), pose))
     return worst
+
+
+def check_dicom(folder, pose):
+    """Returns the largest distance in DICOM files, by the position of the first voxel of each slice."""
+    files = [pydicom.dcmread(path) for path in folder.glob("*.dcm")]
+    assert len(files) == pose.repetitions * (len(pose.order) or pose.recon[2]), f"{folder.name}: {len(files)} files"
+    assert all(file.PatientPosition == pose.patient_position for file in files), folder.name
+    assert len({file.SeriesInstanceUID for file in files}) == 1 and len({file.SOPInstanceUID for file in files}) == len(
+        files), folder.name
+    worst, first = 0.0, None
+    for repetition in range(pose.repetitions):
+        slices = [file for file in files if file.get("TemporalPositionIdentifier", 1) == repetition + 1]
+        slices.sort(key=lambda file: file.InstanceNumber)
+        positions = np.array([file.ImagePositionPatient for file in slices], float)
+        values = np.stack([file.pixel_array * float(file.RescaleSlope) for file in slices]).transpose(2, 1, 0)
+        assert values.shape == expected_shape(pose)[:3], folder.name
+        row, column = np.array(slices[0].ImageOrientationPatient, float).reshape(2, 3)
+        spacing = np.array(slices[0].PixelSpacing, float)
+
+        def position_of(index):
+            # Between slices, the positions of both neighbours are interpolated.
+            lower = min(int(index[2]), max(0, len(slices) - 2))
+            one_slice = np.cross(row, column) * float(slices[0].SliceThickness)
+            step = positions[lower + 1] - positions[lower] if len(slices) > 1 else one_slice
+            in_plane = index[0] * spacing[1] * row + index[1] * spacing[0] * column
+            return positions[lower] + (index[2] - lower) * step + in_plane
+
+        first = values if first is None else first
+        check_brightness(values, first, repetition, folder.name)
+        worst = max(worst, distance(peaks(values, position_of), pose))
+    return worst
+
+
+def check_converted(folder, pose):
+    """Returns the largest distance in the NIfTI file that dcm2niix makes of DICOM files."""
+    command = ["dcm2niix", "-b", "n", "-z", "n", "-f", "converted", "-o", str(folder), str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    paths = list(folder.glob("*.nii"))
+    assert len(paths) == 1, f"{folder.name}: {paths}"
+    image = nibabel.load(paths[0])
+    # dcm2niix exchanges the axes of volumes.
+    assert sorted(image.shape) == sorted(expected_shape(pose)), f"{folder.name}: {image.shape}"
+    return distance_in_nifti(image, folder.name, pose)
 
 
 def expected_shape(pose):
@@ -286,21 +338,28 @@ def check_mrd(path, pose):
 
 def check(folder):
     rows, positions = {}, set()
+    has_converter = shutil.which("dcm2niix") is not None
+    if not has_converter:
+        print("skipped: dcm2niix of DICOM files (Debian: dcm2niix)", file=sys.stderr)
     for pose in poses():
-        nifti, mrd = folder / f"{file_name(pose)}.nii", folder / f"{file_name(pose)}_image.h5"
-        distances = check_nifti(nifti, pose), check_mrd(mrd, pose)
-        rows.setdefault(pose.kind, []).append(distances)
-        for name, value in zip((nifti.name, mrd.name), distances):
-            assert value < LIMIT_MM, f"{name}: a point is {value:.3f} mm from its position"
+        name = file_name(pose)
+        nifti, mrd, dicom = folder / f"{name}.nii", folder / f"{name}_image.h5", folder / f"{name}_dicom"
+        distances = {nifti: check_nifti(nifti, pose), mrd: check_mrd(mrd, pose), dicom: check_dicom(dicom, pose)}
+        if has_converter:
+            distances[f"{dicom}, by dcm2niix"] = check_converted(dicom, pose)
+        rows.setdefault(pose.kind, []).append(list(distances.values()))
+        for source, value in distances.items():
+            assert value < LIMIT_MM, f"{source}: a point is {value:.3f} mm from its position"
         if pose.kind == "patient position":
             with h5py.File(mrd) as file:
                 positions.add((nifti.read_bytes(), file["dataset/image_0/data"][()].tobytes()))
     assert len(positions) == 1, "the patient position of the header changes the image"
     assert sum(map(len, rows.values())) == 48
-    print("| kind of pose | poses | NIfTI, mm | ISMRMRD image, mm |\n| --- | --- | --- | --- |")
+    print("| kind of pose | poses | NIfTI, mm | ISMRMRD image, mm | DICOM, mm | by dcm2niix, mm |")
+    print("| --- | --- | --- | --- | --- | --- |")
     for kind, distances in rows.items():
-        worst = np.max(distances, axis=0)
-        print(f"| {kind} | {len(distances)} | {worst[0]:.4f} | {worst[1]:.4f} |")
+        worst = [f"{value:.4f}" for value in np.max(distances, axis=0)] + ([] if has_converter else ["not run"])
+        print(f"| {kind} | {len(distances)} | {' | '.join(worst)} |")
 
 
 if __name__ == "__main__":

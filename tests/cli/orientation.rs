@@ -7,16 +7,17 @@ use recon::scan::{Header, HeaderEncoding, TrajectoryKind};
 use recon::Trajectory;
 use std::io::Write;
 
-/// The points of a phantom in 48 poses are within 0.1 mm of their positions, in NIfTI files as nibabel reads them and
-/// in images as ISMRMRD's package reads them. Patient position and table position do not matter: positions of ISMRMRD
-/// are in the patient's coordinates.
+/// The points of a phantom in 48 poses are within 0.1 mm of their positions. nibabel reads NIfTI files, ISMRMRD's package
+/// reads its images, and pydicom and dcm2niix read DICOM files. Patient position and table position do not matter:
+/// positions of ISMRMRD are in the patient's coordinates.
 #[test]
 fn points_in_48_poses() {
     const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/orientation.py");
     let dir = TempDir::new();
-    if !python(&["-c", "import h5py, ismrmrd, nibabel"], &dir).is_some_and(|out| out.status.success()) {
+    if !python(&["-c", "import h5py, ismrmrd, nibabel, pydicom"], &dir).is_some_and(|out| out.status.success()) {
         // Not eprintln!: the test harness hides its output if the test passes.
-        let _ = writeln!(std::io::stderr(), "skipped: no Python with h5py, ismrmrd and nibabel (RECON_TEST_PYTHON)");
+        let _ =
+            writeln!(std::io::stderr(), "skipped: no Python with h5py, ismrmrd, nibabel, pydicom (RECON_TEST_PYTHON)");
         return;
     }
     let out = python(&[SCRIPT, "write", "."], &dir).unwrap();
@@ -26,11 +27,13 @@ fn points_in_48_poses() {
     for name in names.lines() {
         dir.ok(&format!("grid {name}.h5 -o {name}.nii"));
         dir.ok(&format!("grid {name}.h5 -o {name}_image.h5"));
+        std::fs::create_dir(dir.path(&format!("{name}_dicom"))).unwrap();
+        dir.ok(&format!("grid {name}.h5 -q -o {name}_dicom/image.dcm"));
     }
     let out = python(&[SCRIPT, "check", "."], &dir).unwrap();
     let (table, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{table}{errors}");
-    let _ = writeln!(std::io::stderr(), "{table}");
+    let _ = writeln!(std::io::stderr(), "{errors}{table}");
     assert_eq!(table.lines().count(), 2 + 8);
     // docs/program.md has the same kinds and numbers of poses.
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/program.md")).unwrap();

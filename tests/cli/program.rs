@@ -10,6 +10,7 @@ mod coils;
 mod common;
 mod compare;
 mod damaged;
+mod dicom;
 mod documents;
 mod field_map;
 mod files;

@@ -2,11 +2,11 @@
 
 use crate::commands::grid::Gridding;
 use crate::options::{
-    defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs,
+    defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, DicomArgs, InputArgs, MatrixChoice, PlanArgs,
     WhiteningChoice,
 };
 use crate::run::job::{reconstruct, Reconstructed};
-use crate::run::output::{files_of, report_of, write_images, Outputs};
+use crate::run::output::{files_of, report_of, write_images_with_fields, Outputs};
 use crate::run::precision::cast;
 use crate::run::session::Session;
 use recon::atomic_file::AtomicFiles;
@@ -16,7 +16,7 @@ use recon::scan::Header;
 use recon::{estimate_field_map, Complex, Echoes, FieldMapOptions, FieldMapReport, Real, Result};
 use recon_files::ismrmrd::{read_either, FileContents};
 use recon_files::stacks::ImageGeometry;
-use recon_files::{read_cfl, read_images, Dataset, FileUse, Format, Image, ScanIndex};
+use recon_files::{read_cfl, read_images, Dataset, DicomFields, FileUse, Format, Image, ScanIndex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +47,9 @@ pub struct FieldMapArgs {
     #[arg(help = FileUse::WriteSignedImages.help("Map to write; its ending selects the file format"))]
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+
+    #[command(flatten)]
+    dicom: DicomArgs,
 
     #[command(flatten)]
     acquisitions: AcquisitionArgs,
@@ -117,9 +120,10 @@ struct Echo {
 
 pub fn run(args: &FieldMapArgs) -> Result<()> {
     args.plan.options()?;
-    for path in std::iter::once(&args.output).chain(&args.decay) {
+    for path in args.images() {
         FileUse::WriteSignedImages.format(path).map_err(|e| e.within("a field map has a sign"))?;
     }
+    args.dicom.check(&args.images())?;
     let decay_files: Vec<PathBuf> = args.decay.iter().flat_map(|path| files_of(path)).collect();
     let inputs = args.inputs.iter().chain(args.whiten.file());
     args.outputs().check(&decay_files, inputs)?;
@@ -127,6 +131,11 @@ pub fn run(args: &FieldMapArgs) -> Result<()> {
 }
 
 impl FieldMapArgs {
+    /// Returns the files of maps that are written.
+    fn images(&self) -> Vec<&Path> {
+        std::iter::once(&self.output).chain(&self.decay).map(PathBuf::as_path).collect()
+    }
+
     fn outputs(&self) -> Outputs<'_> {
         Outputs { image: &self.output, report: self.report.as_deref() }
     }
@@ -137,7 +146,7 @@ impl FieldMapArgs {
             Some(ImageGeometry { index: *index, ..ImageGeometry::new(&echoes.first()?.image) })
         };
         let geometries: Vec<ImageGeometry> = maps.iter().filter_map(geometry).collect();
-        for image in std::iter::once(&self.output).chain(&self.decay) {
+        for image in self.images() {
             let inputs = self.inputs.iter().chain(self.whiten.file());
             Outputs { image, report: None }.check_volumes(&geometries, &[], inputs)?;
         }
@@ -151,7 +160,7 @@ impl FieldMapArgs {
 }
 
 fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
-    let (echoes, header) = read_echoes::<T>(args)?;
+    let (echoes, facts) = read_echoes::<T>(args)?;
     // The echoes of each map, in their order.
     let mut maps = BTreeMap::<ScanIndex, Vec<Echo>>::new();
     for echo in echoes {
@@ -168,7 +177,8 @@ fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
     let (mut fields, mut decays, mut reports) = (Vec::new(), Vec::new(), Vec::new());
     for (index, echoes) in maps {
         let name = map_name(&index);
-        let times = echo_times(args, &echoes, header.as_ref()).map_err(|e| e.within(&name))?;
+        let times =
+            echo_times(args, &echoes, facts.as_ref().map(|facts| &facts.header)).map_err(|e| e.within(&name))?;
         let FieldMap { field, decay, report } =
             estimate::<T>(args.decay.is_some(), &echoes, &times, &options).map_err(|e| e.within(&name))?;
         log::info!(
@@ -183,11 +193,14 @@ fn compute<T: Real>(args: &FieldMapArgs) -> Result<()> {
         fields.push(field);
         decays.extend(decay);
     }
+    let mut facts = facts.unwrap_or_else(|| args.dicom.fields());
+    // A map does not belong to one echo.
+    facts.header.echo_times_ms.clear();
     let mut files = AtomicFiles::new();
     if let Some(path) = &args.decay {
-        write_images(&mut files, path, &decays)?;
+        write_images_with_fields(&mut files, path, &decays, &facts)?;
     }
-    args.outputs().write(files, &fields, reports)
+    args.outputs().write(files, &fields, reports, &facts)
 }
 
 /// Returns the name of a map for messages.
@@ -195,8 +208,8 @@ fn map_name(index: &ScanIndex) -> String {
     format!("slice {}, repetition {}", index.slice, index.repetition)
 }
 
-/// Reads the echoes of all maps, and the header; `None` for images.
-fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<Header>)> {
+/// Reads the echoes of all maps, and the facts about the scan; `None` for images.
+fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<DicomFields>)> {
     match &args.inputs[..] {
         [file] => match Format::of(file) {
             Some(Format::Ismrmrd) => match read_either(file, &args.group, args.acquisitions.options())? {
@@ -215,7 +228,7 @@ fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<Header
 }
 
 /// Returns the coil images of each echo, gridded on the encoded matrix.
-fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Echo>, Option<Header>)> {
+fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Echo>, Option<DicomFields>)> {
     let input = InputArgs {
         acquisitions: args.acquisitions.clone(),
         input: args.inputs[0].clone(),
@@ -230,7 +243,7 @@ fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Ec
         whiten: args.whiten.clone(),
         compress: None,
     };
-    let header = dataset.header.clone();
+    let facts = args.dicom.fields_of(&dataset, &args.images());
     let session = Session::new(dataset, &input, None, &args.plan)?;
     let gridding = Gridding {
         density: args.density,
@@ -241,7 +254,7 @@ fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Ec
     };
     let Reconstructed { images, .. } = reconstruct::<T, _>(&gridding, &session)?;
     let echo = |image: Image| Echo { contrast: image.index.contrast.into(), image };
-    Ok((images.into_iter().map(echo).collect(), Some(header)))
+    Ok((images.into_iter().map(echo).collect(), Some(facts)))
 }
 
 /// Returns the echoes of ISMRMRD images of several contrasts.

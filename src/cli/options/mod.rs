@@ -3,6 +3,7 @@
 mod acquisitions;
 mod choices;
 pub mod defaults;
+mod dicom;
 mod off_resonance;
 mod phase_difference;
 
@@ -11,6 +12,7 @@ pub use choices::{
     BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PartialFourierKind,
     PrecisionKind, PriorKind, SimdKind,
 };
+pub use dicom::DicomArgs;
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
 pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
 
@@ -184,6 +186,9 @@ pub struct OutputArgs {
     #[arg(help = FileUse::WriteImages.help("Image to write; its ending selects the file format"))]
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+
+    #[command(flatten)]
+    pub dicom: DicomArgs,
 }
 
 /// Options for the computation of plans.

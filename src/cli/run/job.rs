@@ -1,7 +1,7 @@
 //! The description of a run, and its loop over scans.
 
 use crate::options::{
-    in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
+    in_precision, Combination, DicomArgs, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
 };
 use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
@@ -16,7 +16,7 @@ use crate::run::weights::Weights;
 use recon::atomic_file::AtomicFiles;
 use recon::{Complex, Normal, Options, Real, Result};
 use recon_files::stacks::ImageGeometry;
-use recon_files::{Dataset, Image, Scan};
+use recon_files::{Dataset, Image, Scan, ScanIndex};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -204,6 +204,7 @@ pub struct Job<'a, R> {
     phase_difference: Option<&'a PhaseDifferenceArgs>,
     plan: &'a PlanArgs,
     outputs: Outputs<'a>,
+    dicom: &'a DicomArgs,
 }
 
 impl<'a, R: Reconstruction> Job<'a, R> {
@@ -216,6 +217,7 @@ impl<'a, R: Reconstruction> Job<'a, R> {
             phase_difference: None,
             plan,
             outputs: Outputs { image: &output.output, report: None },
+            dicom: &output.dicom,
         }
     }
 
@@ -253,6 +255,7 @@ impl<'a, R: Reconstruction> Job<'a, R> {
             phase_difference.check(self.outputs.image)?;
         }
         self.reconstruction.check()?;
+        self.dicom.check(&[self.outputs.image])?;
         self.outputs.check(&self.reconstruction.output_files(), self.inputs())
     }
 
@@ -274,8 +277,8 @@ impl<'a, R: Reconstruction> Job<'a, R> {
         };
         let numbers = || 0..session.scans.len();
         check_sizes(self.outputs.image, numbers().filter_map(size))?;
-        let geometry = |number: usize| ImageGeometry {
-            index: session.scans[number].index,
+        let geometry = |number: usize, index: ScanIndex| ImageGeometry {
+            index,
             dims: session.resizes[number].requested(),
             fov_mm: session.resizes[number].fov_mm,
             placement: session.scans[number].placement,
@@ -284,7 +287,9 @@ impl<'a, R: Reconstruction> Job<'a, R> {
         if enabled.is_some() {
             return Ok(());
         }
-        let images: Vec<ImageGeometry> = numbers().map(geometry).collect();
+        let images: Vec<ImageGeometry> = numbers()
+            .flat_map(|number| session.frame_indices(number).map(move |index| geometry(number, index)))
+            .collect();
         self.outputs.check_volumes(&images, &self.reconstruction.output_files(), self.inputs())
     }
 }
@@ -295,6 +300,7 @@ fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Resu
     let phase_difference = enabled
         .map(|args| PhaseDifference::new(args, &dataset.header, job.input.acquisitions.conjugate))
         .transpose()?;
+    let fields = job.dicom.fields_of(&dataset, &[job.outputs.image]);
     let session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
     if let Some(phase_difference) = &phase_difference {
         phase_difference.check(&session.scans)?;
@@ -307,5 +313,5 @@ fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Resu
     };
     let mut files = AtomicFiles::new();
     job.reconstruction.write(plan, state, &mut files)?;
-    job.outputs.write(files, &images, reports)
+    job.outputs.write(files, &images, reports, &fields)
 }

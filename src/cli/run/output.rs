@@ -4,9 +4,8 @@ use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
 use recon_files::cfl::pair;
-use recon_files::nifti::file_names;
 use recon_files::stacks::{divide_into_stacks, ImageGeometry};
-use recon_files::{FileUse, Format, Image, ScanIndex};
+use recon_files::{dicom, nifti, DicomFields, FileUse, Format, Image, ScanIndex};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -74,6 +73,11 @@ pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &
 
 /// Checks that images of these sizes and channels can share the file.
 pub fn check_sizes(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3], usize)>) -> Result<()> {
+    if Format::of(path) == Some(Format::Dicom) {
+        return shapes
+            .try_for_each(|(_, channels)| dicom::check_channels(channels))
+            .map_err(|e| e.within(path.display()));
+    }
     if FileUse::WriteMixedSizes.allows(path) {
         return Ok(());
     }
@@ -100,7 +104,17 @@ pub fn counted_images(n: usize) -> String {
 
 /// Writes images to one of `files`.
 pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> Result<()> {
-    recon_files::write_images(files, path, images)?;
+    write_images_with_fields(files, path, images, &DicomFields::default())
+}
+
+/// Writes images to one of `files`, or to several for DICOM, which also have these fields.
+pub fn write_images_with_fields(
+    files: &mut AtomicFiles,
+    path: &Path,
+    images: &[Image],
+    fields: &DicomFields,
+) -> Result<()> {
+    recon_files::write_images_with_fields(files, path, images, fields)?;
     log::info!("{}: {} written", path.display(), counted_images(images.len()));
     Ok(())
 }
@@ -118,19 +132,20 @@ impl Outputs<'_> {
         self.check_files(image_files(self.image)?, further, inputs)
     }
 
-    /// Checks, before the computation, that images form the volumes of NIfTI files, and that the file of each volume
-    /// can be written.
+    /// Checks, before the computation, that images form the volumes of NIfTI files or the series of DICOM files, and
+    /// that each file can be written.
     pub fn check_volumes<'a>(
         &self,
         images: &[ImageGeometry],
         further: &[PathBuf],
         inputs: impl IntoIterator<Item = &'a PathBuf>,
     ) -> Result<()> {
-        if Format::of(self.image) != Some(Format::Nifti) {
-            return Ok(());
-        }
-        let stacks = divide_into_stacks(images).map_err(|e| e.within(self.image.display()))?;
-        self.check_files(file_names(self.image, &stacks), further, inputs)
+        let names = match Format::of(self.image) {
+            Some(Format::Nifti) => divide_into_stacks(images).map(|stacks| nifti::file_names(self.image, &stacks)),
+            Some(Format::Dicom) => dicom::file_names(self.image, images),
+            _ => return Ok(()),
+        };
+        self.check_files(names.map_err(|e| e.within(self.image.display()))?, further, inputs)
     }
 
     fn check_files<'a>(
@@ -144,9 +159,15 @@ impl Outputs<'_> {
         check_outputs(&files, inputs)
     }
 
-    /// Writes images and report along with `files`. Either all outputs appear, or none.
-    pub fn write(&self, mut files: AtomicFiles, images: &[Image], reports: Vec<serde_json::Value>) -> Result<()> {
-        write_images(&mut files, self.image, images)?;
+    /// Writes images and report along with `files`. Either all outputs appear, or none. DICOM files have `fields`.
+    pub fn write(
+        &self,
+        mut files: AtomicFiles,
+        images: &[Image],
+        reports: Vec<serde_json::Value>,
+        fields: &DicomFields,
+    ) -> Result<()> {
+        write_images_with_fields(&mut files, self.image, images, fields)?;
         let report = format!("{:#}\n", serde_json::Value::Array(reports));
         let printed = match self.report {
             Some(path) if path == Path::new(STANDARD_OUTPUT) => print(&report),

@@ -7,7 +7,7 @@ use crate::run::off_resonance::OffResonanceMaps;
 use crate::run::resize::MatrixResize;
 use crate::run::sampling::Sampling;
 use recon::{Options, Real, Result, VoxelBasis};
-use recon_files::{Dataset, Scan};
+use recon_files::{Dataset, Scan, ScanIndex};
 use std::borrow::Cow;
 
 /// The scans that are reconstructed, with what their plans and images need.
@@ -52,6 +52,15 @@ impl Session {
     /// Returns the number of images of a scan.
     pub fn frame_count(&self, scan: &Scan) -> usize {
         self.frames.map_or(1, |frames| frames.count(scan))
+    }
+
+    /// Returns the indices of the images of scan `number`: frames are numbered as repetitions.
+    pub fn frame_indices(&self, number: usize) -> impl Iterator<Item = ScanIndex> + '_ {
+        let index = self.scans[number].index;
+        let count = self.frames.map_or(1, |frames| frames.count(&self.scans[number]));
+        // `Frames::new` limits the number of frames, so that no number is truncated.
+        let repetition = move |frame| if self.frames.is_some() { frame as u16 } else { index.repetition };
+        (0..count).map(move |frame| ScanIndex { repetition: repetition(frame), ..index })
     }
 
     /// Returns the sampling of scan `number`, of which `scan` is a frame, with its field maps.
