@@ -1,15 +1,15 @@
 //! Voxels as the page of `recon view` contains them: quantised, compressed, and as text.
 //!
 //! - Magnitudes and real numbers are multiples of one step per series. Phases have a power of two of levels.
-//! - Each slice is compressed by itself (zlib), so that the page decompresses only what it shows.
+//! - Each slice is compressed by itself (zlib), so that the page decompresses only what it shows. The first byte is the
+//!   filter: 0, or 1 if each level is the difference from the previous one.
 //! - Bytes become the UTF-16 code units 0x2000 to 0x9FFF, with 15 bits in each. None of them has a meaning in HTML, and
 //!   none is a surrogate. Base64 would need 25 % more bytes in the file.
 
 use super::image::Image;
-use flate2::{write::ZlibEncoder, Compression};
+use miniz_oxide::deflate::core::{self, CompressionStrategy, CompressorOxide, TDEFLFlush, TDEFLStatus};
 use num_complex::Complex;
-use recon::error::{bail, try_vec, Error, ErrorKind, Result};
-use std::io::Write;
+use recon::error::{bail, try_vec, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 
@@ -135,14 +135,7 @@ impl EncodedSeries {
     /// `NotFinite` if a voxel is NaN or infinite, `OutOfMemory` if there is not enough memory.
     pub fn new(images: &[&Image], bits: ViewBits) -> Result<EncodedSeries> {
         let quantisation = Quantisation::of(images, bits)?;
-        let planes = if quantisation.phase_levels > 0 { 2 } else { 1 };
-        let mut tasks: Vec<(&[Complex<f32>], bool)> = Vec::new();
-        for image in images {
-            for slice in image.data.chunks_exact(image.dims[0] * image.dims[1]) {
-                (0..planes).for_each(|plane| tasks.push((slice, plane == 1)));
-            }
-        }
-        let parts = compress_all(&tasks, &quantisation)?;
+        let parts = compress_all(&slices_of(images, &quantisation, 1), &quantisation)?;
         let mut histogram = [0usize; 256];
         for part in &parts {
             histogram.iter_mut().zip(&part.histogram).for_each(|(sum, &count)| *sum += count);
@@ -159,8 +152,35 @@ impl EncodedSeries {
 
     /// Returns the number of bytes of the voxels in a page.
     pub fn page_bytes(&self) -> usize {
-        self.slices.iter().map(|bytes| 2 * (8 * bytes.len()).div_ceil(UNIT_BITS)).sum()
+        self.slices.iter().map(|bytes| text_bytes(bytes)).sum()
     }
+
+    /// Estimates the number of bytes of the voxels in a page from some of the slices.
+    ///
+    /// # Errors
+    /// Returns the errors of [`EncodedSeries::new`].
+    pub fn estimate_page_bytes(images: &[&Image], bits: ViewBits) -> Result<usize> {
+        let quantisation = Quantisation::of(images, bits)?;
+        let all = slices_of(images, &quantisation, 1).len();
+        let tasks = slices_of(images, &quantisation, SLICES_PER_ESTIMATE);
+        let sum: usize = compress_all(&tasks, &quantisation)?.iter().map(|part| text_bytes(&part.bytes)).sum();
+        Ok((sum as f64 * all as f64 / tasks.len() as f64) as usize)
+    }
+}
+
+/// The number of slices of which one is compressed for an estimate.
+const SLICES_PER_ESTIMATE: usize = 8;
+
+/// Returns the number of bytes of compressed data in a page.
+fn text_bytes(bytes: &[u8]) -> usize {
+    2 * (8 * bytes.len()).div_ceil(UNIT_BITS)
+}
+
+/// Returns every `stride`th slice of images, and whether its phases are meant.
+fn slices_of<'a>(images: &[&'a Image], quantisation: &Quantisation, stride: usize) -> Vec<(&'a [Complex<f32>], bool)> {
+    let planes: &[bool] = if quantisation.phase_levels > 0 { &[false, true] } else { &[false] };
+    let slices = images.iter().flat_map(|image| image.data.chunks_exact(image.dims[0] * image.dims[1]));
+    slices.step_by(stride).flat_map(|slice| planes.iter().map(move |&is_phase| (slice, is_phase))).collect()
 }
 
 /// Returns the levels that are black and white at first.
@@ -209,10 +229,13 @@ fn compress_all(tasks: &[(&[Complex<f32>], bool)], quantisation: &Quantisation) 
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// The level of zlib. Higher levels take longer and save 1 % or less.
+const ZLIB_LEVEL: i32 = 5;
+
 fn compress(voxels: &[Complex<f32>], is_phase: bool, quantisation: &Quantisation) -> Result<CompressedSlice> {
-    let mut levels = try_vec(voxels.len(), 0u8, "the levels of a slice")?;
+    let mut levels = try_vec(1 + voxels.len(), 0u8, "the levels of a slice")?;
     let mut histogram = [0; 256];
-    for (level, &z) in levels.iter_mut().zip(voxels) {
+    for (level, &z) in levels[1..].iter_mut().zip(voxels) {
         if is_phase {
             *level = quantisation.phase_level(z);
         } else {
@@ -220,10 +243,44 @@ fn compress(voxels: &[Complex<f32>], is_phase: bool, quantisation: &Quantisation
             histogram[usize::from(*level)] += 1;
         }
     }
-    let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
-    let finish = encoder.write_all(&levels).and_then(|()| encoder.finish());
-    let bytes = finish.map_err(|e| Error::new(ErrorKind::Internal, format!("a slice cannot be compressed: {e}")))?;
-    Ok(CompressedSlice { bytes, histogram })
+    let mask = if is_phase { quantisation.phase_levels - 1 } else { quantisation.highest } as u8;
+    let differences = differences_of(&levels, mask)?;
+    let levels = if entropy(&differences) < entropy(&levels) { differences } else { levels };
+    Ok(CompressedSlice { bytes: zlib(&levels)?, histogram })
+}
+
+/// Returns a slice with the filter 1: differences from the previous level, modulo the number of levels.
+fn differences_of(levels: &[u8], mask: u8) -> Result<Vec<u8>> {
+    let mut differences = try_vec(levels.len(), 1u8, "the levels of a slice")?;
+    for (difference, pair) in differences[1..].iter_mut().zip(levels.windows(2)) {
+        *difference = pair[1].wrapping_sub(pair[0]) & mask;
+    }
+    Ok(differences)
+}
+
+/// Returns the entropy of bytes in bits per byte, as if they were independent.
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0usize; 256];
+    bytes.iter().for_each(|&byte| counts[usize::from(byte)] += 1);
+    let share = counts.iter().filter(|&&count| count > 0).map(|&count| count as f64 / bytes.len() as f64);
+    share.map(|p| -p * p.log2()).sum()
+}
+
+/// Compresses bytes (zlib). Short repetitions are not used: in noise they cost more bits than the levels themselves,
+/// which flate2 does not offer.
+fn zlib(bytes: &[u8]) -> Result<Vec<u8>> {
+    // A positive number of window bits selects the header of zlib.
+    let flags = core::create_comp_flags_from_zip_params(ZLIB_LEVEL, 15, CompressionStrategy::Filtered as i32);
+    let mut compressed = Vec::new();
+    let mut compressor = CompressorOxide::new(flags);
+    let append = |part: &[u8]| {
+        compressed.extend_from_slice(part);
+        true
+    };
+    match core::compress_to_output(&mut compressor, bytes, TDEFLFlush::Finish, append) {
+        (TDEFLStatus::Done, _) => Ok(compressed),
+        (status, _) => bail!(Internal, "a slice cannot be compressed: {status:?}"),
+    }
 }
 
 /// The number of bits of a code unit of the text.

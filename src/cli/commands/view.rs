@@ -42,10 +42,12 @@ pub struct ViewArgs {
 }
 
 /// Bits of magnitudes and phases, in the order in which they are tried.
-const BITS: [[u32; 2]; 6] = [[8, 6], [8, 5], [7, 5], [7, 4], [6, 4], [5, 3]];
+const BITS: [[u32; 2]; 7] = [[8, 6], [8, 5], [8, 4], [7, 4], [6, 4], [6, 3], [5, 3]];
 /// Bytes of a page of at most `PAGE_VOXELS` voxels; larger pages have proportionally more.
 const PAGE_BYTES: usize = 20_000_000;
 const PAGE_VOXELS: usize = 256 * 256 * 256;
+/// Bytes of a voxel in a page that does not compress: 14 bits, and 15 bits in each code unit of text.
+const MAX_BYTES_PER_VOXEL: f64 = 14.0 / 15.0 * 2.1;
 /// Bytes of a page without voxels: an upper bound.
 const FRAME_BYTES: usize = 100_000;
 
@@ -92,9 +94,20 @@ fn checked_bits(bits: &[u32]) -> Result<ViewBits> {
     }
 }
 
+/// Adds the remedy for a file of raw data.
+fn with_remedy(e: Error) -> Error {
+    match e.kind() {
+        ErrorKind::BadFile => {
+            let remedy = "if the file has raw data, reconstruct it first, for example by recon grid";
+            Error::new(e.kind(), format!("{}: {remedy}", e.message()))
+        }
+        _ => e,
+    }
+}
+
 /// Reads the images of a file, and divides them into series of the same sizes and orientation.
 fn series_of_file(path: &Path) -> Result<Vec<PageSeries>> {
-    let images = read_images(path)?;
+    let images = read_images(path).map_err(with_remedy)?;
     for image in &images {
         image.check().map_err(|e| e.within(path.display()))?;
     }
@@ -137,11 +150,16 @@ fn encode(all: &[PageSeries], bits: ViewBits) -> Result<Vec<EncodedSeries>> {
 fn encode_within_limit(all: &[PageSeries]) -> Result<Vec<EncodedSeries>> {
     let voxels: usize = all.iter().flat_map(|series| &series.images).map(|image| image.data.len()).sum();
     let limit = (PAGE_BYTES as f64 * (voxels as f64 / PAGE_VOXELS as f64).max(1.0)) as usize - FRAME_BYTES;
-    let size = |encoded: &[EncodedSeries]| encoded.iter().map(EncodedSeries::page_bytes).sum::<usize>();
-    let mut encoded = Vec::new();
+    let largest = limit as f64 / MAX_BYTES_PER_VOXEL;
     for [magnitude, phase] in BITS {
-        encoded = encode(all, ViewBits { magnitude, phase })?;
-        if size(&encoded) <= limit {
+        let bits = ViewBits { magnitude, phase };
+        let is_last = Some(&[magnitude, phase]) == BITS.last();
+        // Compressing all slices for each number of bits would take several times as long.
+        if voxels as f64 > largest && !is_last && estimate(all, bits)? > limit {
+            continue;
+        }
+        let encoded = encode(all, bits)?;
+        if is_last || encoded.iter().map(EncodedSeries::page_bytes).sum::<usize>() <= limit {
             if [magnitude, phase] != BITS[0] {
                 log::warn!(
                     "magnitudes have {magnitude} bits and phases {phase}, because the page would otherwise have more than \
@@ -149,10 +167,18 @@ fn encode_within_limit(all: &[PageSeries]) -> Result<Vec<EncodedSeries>> {
                     (limit + FRAME_BYTES) / 1_000_000
                 );
             }
-            break;
+            return Ok(encoded);
         }
     }
-    Ok(encoded)
+    bail!(Internal, "no number of bits was tried")
+}
+
+fn estimate(all: &[PageSeries], bits: ViewBits) -> Result<usize> {
+    let estimate = |series: &PageSeries| {
+        let images: Vec<&Image> = series.images.iter().collect();
+        EncodedSeries::estimate_page_bytes(&images, bits).map_err(|e| e.within(&series.name))
+    };
+    all.iter().map(estimate).sum()
 }
 
 fn write_page(path: &Path, all: &[PageSeries], encoded: &[EncodedSeries]) -> Result<()> {

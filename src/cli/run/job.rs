@@ -5,7 +5,7 @@ use crate::options::{
 };
 use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
-use crate::run::output::{check_sizes, Outputs};
+use crate::run::output::{check_picture_size, check_sizes, Outputs};
 use crate::run::phase_difference::PhaseDifference;
 use crate::run::plan::ReusablePlan;
 use crate::run::post_processing;
@@ -15,8 +15,9 @@ use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::atomic_file::AtomicFiles;
 use recon::{Complex, Normal, Options, Real, Result};
+use recon_files::png::PictureEntry;
 use recon_files::stacks::ImageGeometry;
-use recon_files::{Dataset, Image, Scan};
+use recon_files::{Dataset, Image, Scan, ScanIndex};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -274,6 +275,23 @@ impl<'a, R: Reconstruction> Job<'a, R> {
         };
         let numbers = || 0..session.scans.len();
         check_sizes(self.outputs.image, numbers().filter_map(size))?;
+        let frames = |number: usize| {
+            let scan = &session.scans[number];
+            let picture = size(number).map(|(dims, channels)| PictureEntry {
+                index: scan.index,
+                dims,
+                channels,
+                placement: scan.placement,
+            });
+            std::iter::repeat_n(picture, session.frame_count(scan)).flatten().enumerate()
+        };
+        // Frames of a series of shots are numbered as repetitions.
+        let numbered = |(frame, entry): (usize, PictureEntry)| {
+            let repetition = entry.index.repetition + frame as u16;
+            PictureEntry { index: ScanIndex { repetition, ..entry.index }, ..entry }
+        };
+        let pictures: Vec<PictureEntry> = numbers().flat_map(frames).map(numbered).collect();
+        check_picture_size(self.outputs.image, &pictures)?;
         let geometry = |number: usize| ImageGeometry {
             index: session.scans[number].index,
             dims: session.resizes[number].requested(),

@@ -41,9 +41,16 @@ function decodeUnits(text, start, count) {
   return bytes;
 }
 
-async function inflate(bytes) {
+// Decompresses a slice. The first byte is its filter: with 1, levels are differences from the previous level, modulo
+// the number of levels, mask + 1.
+async function inflate(bytes, mask) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const filtered = new Uint8Array(await new Response(stream).arrayBuffer());
+  const levels = filtered.subarray(1);
+  if (filtered[0] === 1) {
+    for (let i = 1; i < levels.length; i++) levels[i] = (levels[i] + levels[i - 1]) & mask;
+  }
+  return levels;
 }
 
 const unitCount = (bytes) => Math.ceil((8 * bytes) / UNIT_BITS);
@@ -80,7 +87,8 @@ function forgetOldVolumes() {
 function sliceOf(volume, series, z, isPhase) {
   const index = z * planeCount(series) + (isPhase ? 1 : 0);
   if (!volume.slices[index]) {
-    volume.slices[index] = inflate(decodeUnits(volume.text, volume.offsets[index], volume.lengths[index]));
+    const mask = isPhase ? series.phaseLevels - 1 : series.highest;
+    volume.slices[index] = inflate(decodeUnits(volume.text, volume.offsets[index], volume.lengths[index]), mask);
     volume.bytes += series.size[0] * series.size[1];
     cachedBytes += series.size[0] * series.size[1];
   }
@@ -225,10 +233,11 @@ function fit(canvas, orientation, series) {
   const [first, second] = orientation.axes.map((axis) => series.size[axis] * mm[axis]);
   const [width, height] = orientation.firstInRows ? [first, second] : [second, first];
   const panels = document.querySelectorAll("figure:not([hidden])").length;
-  const room = [Math.max(120, (innerWidth - 26 - 10 * panels) / panels), Math.max(200, innerHeight - 290)];
+  const room = [Math.max(120, (innerWidth - 26 - 10 * panels) / panels), Math.max(200, innerHeight - 330)];
   const scale = Math.min(room[0] / width, room[1] / height);
   canvas.style.width = `${Math.max(1, Math.round(width * scale))}px`;
   canvas.style.height = `${Math.max(1, Math.round(height * scale))}px`;
+  canvas.parentElement.style.width = `max(220px, ${canvas.style.width})`;
 }
 
 const panels = {};

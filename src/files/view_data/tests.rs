@@ -2,13 +2,20 @@
 
 use super::*;
 use crate::tests::ramp;
+use recon::error::ErrorKind;
 use std::io::Read;
 
 const EIGHT_SIX: ViewBits = ViewBits { magnitude: 8, phase: 6 };
 
-fn inflate(bytes: &[u8]) -> Vec<u8> {
+/// Returns the levels of a slice; `mask` is the highest level.
+fn inflate(bytes: &[u8], mask: u8) -> Vec<u8> {
     let mut levels = Vec::new();
     flate2::read::ZlibDecoder::new(bytes).read_to_end(&mut levels).unwrap();
+    let filter = levels.remove(0);
+    assert!(filter <= 1);
+    if filter == 1 {
+        (1..levels.len()).for_each(|i| levels[i] = levels[i].wrapping_add(levels[i - 1]) & mask);
+    }
     levels
 }
 
@@ -43,7 +50,7 @@ fn levels_of_magnitudes() {
     assert_eq!((kind, zero, highest, phase_levels), (VoxelKind::Magnitude, 0, 255, 0));
     assert_eq!((step, series.clipped, series.slices.len()), (23.0 / 255.0, 0, 2));
     assert_eq!(series.window, [0, 255]);
-    let levels: Vec<u8> = series.slices.iter().flat_map(|bytes| inflate(bytes)).collect();
+    let levels: Vec<u8> = series.slices.iter().flat_map(|bytes| inflate(bytes, 255)).collect();
     for (&level, z) in levels.iter().zip(&data) {
         assert!((f64::from(level) * step - f64::from(z.re)).abs() <= step / 2.0 + 1e-9, "{level} {z}");
     }
@@ -58,7 +65,7 @@ fn levels_of_signed_numbers_include_zero() {
     let series = EncodedSeries::new(&[&image], EIGHT_SIX).unwrap();
     let q = series.quantisation;
     assert_eq!((q.kind, q.phase_levels, series.clipped), (VoxelKind::Real, 0, 0));
-    let levels = inflate(&series.slices[0]);
+    let levels = inflate(&series.slices[0], 255);
     assert_eq!([u32::from(levels[1]), u32::from(levels[3]), u32::from(levels[4])], [q.zero; 3]);
     for (&level, z) in levels.iter().zip(&data) {
         let value = (f64::from(level) - f64::from(q.zero)) * q.step;
@@ -79,7 +86,8 @@ fn levels_of_complex_numbers() {
         let series = EncodedSeries::new(&[&image], ViewBits { magnitude: 8, phase }).unwrap();
         let q = series.quantisation;
         assert_eq!((q.kind, q.phase_levels, series.slices.len()), (VoxelKind::Complex, 1 << phase, 2));
-        let (levels, phases) = (inflate(&series.slices[0]), inflate(&series.slices[1]));
+        let (levels, phases) =
+            (inflate(&series.slices[0], 255), inflate(&series.slices[1], (q.phase_levels - 1) as u8));
         let turn = std::f64::consts::TAU / f64::from(q.phase_levels);
         for ((&level, &angle), z) in levels.iter().zip(&phases).zip(&data) {
             let z = Complex::new(f64::from(z.re), f64::from(z.im));
@@ -93,7 +101,7 @@ fn levels_of_complex_numbers() {
     assert_eq!((series.quantisation.kind, series.slices.len()), (VoxelKind::Complex, 1));
     let small = Image::new([2, 1, 1], 1, vec![Complex::new(0.0, 1.0), Complex::new(0.0, 1e-3)]).unwrap();
     let series = EncodedSeries::new(&[&small], EIGHT_SIX).unwrap();
-    assert_eq!((inflate(&series.slices[0]), inflate(&series.slices[1])), (vec![255, 0], vec![48, 0]));
+    assert_eq!((inflate(&series.slices[0], 255), inflate(&series.slices[1], 63)), (vec![255, 0], vec![48, 0]));
 }
 
 #[test]
@@ -104,7 +112,7 @@ fn order_of_slices_channels_and_images() {
     };
     let (a, b) = (image(0.0), image(249.0));
     let series = EncodedSeries::new(&[&a, &b], EIGHT_SIX).unwrap();
-    let levels: Vec<u8> = series.slices.iter().flat_map(|bytes| inflate(bytes)).collect();
+    let levels: Vec<u8> = series.slices.iter().flat_map(|bytes| inflate(bytes, 255)).collect();
     let step = 254.0 / 255.0;
     let wanted: Vec<u8> = (0..6).chain(249..255).map(|v| (f64::from(v) / step).round() as u8).collect();
     assert_eq!(levels, wanted);
@@ -118,7 +126,7 @@ fn bright_voxels_are_clipped_and_counted() {
     let image = Image::new([100, 100, 1], 1, data).unwrap();
     let series = EncodedSeries::new(&[&image], EIGHT_SIX).unwrap();
     assert_eq!((series.clipped, series.quantisation.step), (3, 4.0 / 255.0));
-    assert_eq!(inflate(&series.slices[0])[..4], [255, 255, 255, 64]);
+    assert_eq!(inflate(&series.slices[0], 255)[..4], [255, 255, 255, 64]);
     assert_eq!(series.window, [0, 64]);
 }
 
@@ -128,11 +136,39 @@ fn images_of_zeros_and_of_one_voxel() {
         let image = Image::new([1, 1, 1], 1, vec![Complex::from(value)]).unwrap();
         let series = EncodedSeries::new(&[&image], EIGHT_SIX).unwrap();
         assert!(series.quantisation.step > 0.0 && series.window[1] > series.window[0], "{series:?}");
-        let shown = f64::from(inflate(&series.slices[0])[0]) * series.quantisation.step;
+        let shown = f64::from(inflate(&series.slices[0], 255)[0]) * series.quantisation.step;
         assert!((shown - f64::from(value)).abs() <= 1e-6 * f64::from(value), "{shown} {value}");
     }
     let mut image = Image::new([2, 2, 1], 1, ramp(4)).unwrap();
     image.data[3].im = f32::NAN;
     let e = EncodedSeries::new(&[&image], EIGHT_SIX).unwrap_err();
     assert!(e.kind() == ErrorKind::NotFinite && e.message().contains("NaN"), "{e}");
+}
+
+/// Noise and a ramp select different filters. Both are restored, also if levels have fewer than 8 bits.
+#[test]
+fn filters() {
+    let mut state = 1u32;
+    let mut random = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32
+    };
+    let noise: Vec<Complex<f32>> = (0..4096).map(|_| Complex::from_polar(random(), 6.0 * random())).collect();
+    let ramp = (0..4096).map(|i| Complex::from_polar(1.0 + (i % 500) as f32, i as f32 * 0.02)).collect();
+    for (data, filter) in [(noise, 0), (ramp, 1)] {
+        let image = Image::new([64, 64, 1], 1, data).unwrap();
+        let series = EncodedSeries::new(&[&image], ViewBits { magnitude: 6, phase: 5 }).unwrap();
+        for (i, bytes) in series.slices.iter().enumerate() {
+            let mut first = [9];
+            flate2::read::ZlibDecoder::new(bytes.as_slice()).read_exact(&mut first).unwrap();
+            assert_eq!(first, [filter], "{i}");
+            let (mask, q) = ([63, 31][i], series.quantisation);
+            let wanted: Vec<u8> =
+                image.data.iter().map(|&z| if i == 0 { q.level(z) } else { q.phase_level(z) }).collect();
+            assert_eq!(inflate(bytes, mask), wanted);
+        }
+        // The estimate is made from the only slice.
+        let estimate = EncodedSeries::estimate_page_bytes(&[&image], ViewBits { magnitude: 6, phase: 5 }).unwrap();
+        assert_eq!(estimate, series.page_bytes());
+    }
 }
