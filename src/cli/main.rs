@@ -7,7 +7,7 @@ mod progress;
 mod run;
 
 use clap::{Parser, Subcommand};
-use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate};
+use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate, view};
 use recon::{Error, ErrorKind};
 use recon_files::formats;
 use run::output;
@@ -53,6 +53,7 @@ enum Command {
     Cg(Box<cg::CgArgs>),
     Fieldmap(Box<fieldmap::FieldMapArgs>),
     Compare(compare::CompareArgs),
+    View(view::ViewArgs),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
 }
@@ -92,6 +93,7 @@ fn main() -> ExitCode {
         Command::Cg(args) => cg::run(&args),
         Command::Fieldmap(args) => fieldmap::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::View(args) => view::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),
     };

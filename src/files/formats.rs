@@ -107,7 +107,7 @@ const FORMATS: [FormatEntry; 6] = [
         name: "PNG",
         extensions: &[".png"],
         uses: &[WriteImages, WritePicture],
-        contents: "written only: magnitudes of images of one size, side by side",
+        contents: "written only: magnitudes of images of one size, a mosaic of slices, coils and frames",
     },
 ];
 

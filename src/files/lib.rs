@@ -4,6 +4,7 @@
 //! [-0.5, 0.5). Writers write to [`AtomicFiles`]: an error, a panic or a killed process never leaves part of a file
 //! under its name.
 
+pub mod arrangement;
 mod bytes;
 pub mod cfl;
 pub mod dicom;
@@ -13,8 +14,10 @@ mod image;
 pub mod ismrmrd;
 pub mod nifti;
 pub mod npy;
+pub mod orientation;
 pub mod png;
 pub mod stacks;
+pub mod view_data;
 
 pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
 pub use dicom::DicomFields;
@@ -39,7 +42,7 @@ use std::path::Path;
 ///   contrast, phase and set ([`nifti::write_nifti`]);
 /// - DICOM: one file for each slice and repetition, without the facts that are not in images
 ///   ([`dicom::write_dicom`]);
-/// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
+/// - PNG: magnitudes, upright, a mosaic of slices, channels and frames ([`write_png`] with its defaults).
 ///
 /// # Errors
 /// - `InvalidArgument` for a different extension or no images.

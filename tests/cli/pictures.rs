@@ -62,17 +62,58 @@ fn images_are_drawn_upright() {
     }
 }
 
+/// A volume is a mosaic of its slices: eight of 40 x 48 pixels in four columns.
 #[test]
 fn volumes_are_drawn_upright() {
     let dir = TempDir::new();
     let volume = Phantom::shepp_logan_3d().image(&[40, 48, 8], 2).unwrap();
     dir.ok("simulate --matrix 40,48,8 --trajectory cartesian --truth truth.png -o scan.h5");
     let (width, height, picture) = read(&dir.path("truth.png"));
-    assert_eq!([width, height], [40, 48]);
-    let slice = &volume[4 * 40 * 48..5 * 40 * 48];
-    assert!(likeness(&picture, slice, [40, 48]) > 0.99);
-    let turned: Vec<f64> = picture.chunks_exact(40).rev().flatten().copied().collect();
-    assert!(likeness(&turned, slice, [40, 48]) < likeness(&picture, slice, [40, 48]) - 0.01);
+    assert_eq!([width, height], [160, 96]);
+    for z in 0..8 {
+        let (left, top) = (z % 4 * 40, z / 4 * 48);
+        let tile: Vec<f64> =
+            picture.chunks_exact(160).skip(top).take(48).flat_map(|line| line[left..][..40].to_vec()).collect();
+        let slice = &volume[z * 40 * 48..][..40 * 48];
+        if slice.iter().all(|&v| v == slice[0]) {
+            assert!(tile.iter().all(|&v| v == 0.0), "slice {z}");
+            continue;
+        }
+        assert!(likeness(&tile, slice, [40, 48]) > 0.99, "slice {z}");
+        let turned: Vec<f64> = tile.chunks_exact(40).rev().flatten().copied().collect();
+        assert!(likeness(&turned, slice, [40, 48]) < likeness(&tile, slice, [40, 48]), "slice {z}");
+    }
+}
+
+/// Slices, coils and repetitions of a scan have their place in the picture. A picture that would be too large is an
+/// error before the computation.
+#[test]
+fn scans_are_drawn_as_mosaics() {
+    let dir = TempDir::new();
+    dir.ok("simulate --matrix 24,16,5 --trajectory cartesian --coils 3 -o volume.h5");
+    dir.ok("grid volume.h5 --combine none -o coils.h5");
+    dir.ok("grid volume.h5 --combine none -o coils.png");
+    let (width, height, picture) = read(&dir.path("coils.png"));
+    // A row for each coil.
+    assert_eq!([width, height], [24 * 5, 16 * 3]);
+    let image = crate::only_image(&dir.path("coils.h5"));
+    // One grey scale for all: white is a percentile of all voxels.
+    let mut all: Vec<f32> = image.data.iter().map(|z| z.norm()).collect();
+    all.sort_by(f32::total_cmp);
+    let white = all[(all.len() - 1) - all.len() / 1000];
+    for (i, &grey) in picture.iter().enumerate() {
+        let (column, row) = (i % width, i / width);
+        let (x, y, z, coil) = (column % 24, 15 - row % 16, column / 24, row / 16);
+        let voxel = image.data[((coil * 5 + z) * 16 + y) * 24 + x].norm();
+        assert!((grey - f64::from((voxel / white).min(1.0))).abs() < 0.6 / 255.0, "{x} {y} {z} {coil}");
+    }
+    dir.ok("simulate --matrix 16,16 --trajectory golden-angle --shots 3000 --samples 32 -o series.h5");
+    dir.ok("--quiet grid series.h5 --frame-shots 20 --frame-step 150 --density ramp -o frames.png");
+    let (width, height, _) = read(&dir.path("frames.png"));
+    // 20 frames.
+    assert_eq!([width, height], [16 * 5, 16 * 4]);
+    dir.ok("simulate --matrix 8,8,5000 --trajectory cartesian --coils 2 -o long.h5");
+    dir.fails(1, "grid long.h5 --combine none -o long.png", &["long.png", "40000 x 16 pixels", "recon view"]);
 }
 
 /// Checks that neither the format nor the order of images changes their orientation in a picture.

@@ -34,5 +34,6 @@ mod scan_example;
 mod scanner;
 mod trajectories;
 mod velocity;
+mod view;
 
 use harness::*;

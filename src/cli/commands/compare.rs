@@ -186,7 +186,7 @@ pub fn run(args: &CompareArgs) -> Result<()> {
             let placements = slices.iter().map(|(slice, _)| slice.placement);
             let placement = placements.into_iter().find(|p| p.is_known()).unwrap_or_default();
             let grey = |(slice, scale): &(ImageVolume, f64)| {
-                GreySlice::of(slice.dims, &placement, |i| (slice.data[i].norm() * scale) as f32)
+                GreySlice::of(slice.dims, &placement, 0, |i| (slice.data[i].norm() * scale) as f32)
             };
             let greys: Vec<GreySlice> = slices.iter().map(grey).collect();
             let largest = greys[0].pixels.iter().copied().fold(0.0, f32::max);

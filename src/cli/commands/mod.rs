@@ -11,3 +11,4 @@ pub mod info;
 pub mod precompile;
 pub mod propeller;
 pub mod simulate;
+pub mod view;

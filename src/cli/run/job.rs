@@ -5,7 +5,7 @@ use crate::options::{
 };
 use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
-use crate::run::output::{check_sizes, Outputs};
+use crate::run::output::{check_picture_size, check_sizes, Outputs};
 use crate::run::phase_difference::PhaseDifference;
 use crate::run::plan::ReusablePlan;
 use crate::run::post_processing;
@@ -15,6 +15,7 @@ use crate::run::session::Session;
 use crate::run::weights::Weights;
 use recon::atomic_file::AtomicFiles;
 use recon::{Complex, Normal, Options, Real, Result};
+use recon_files::png::PictureEntry;
 use recon_files::stacks::ImageGeometry;
 use recon_files::{Dataset, Image, Scan, ScanIndex};
 use std::path::{Path, PathBuf};
@@ -277,6 +278,14 @@ impl<'a, R: Reconstruction> Job<'a, R> {
         };
         let numbers = || 0..session.scans.len();
         check_sizes(self.outputs.image, numbers().filter_map(size))?;
+        let pictures: Vec<PictureEntry> = numbers()
+            .filter_map(|number| size(number).map(|size| (number, size)))
+            .flat_map(|(number, (dims, channels))| {
+                let placement = session.scans[number].placement;
+                session.frame_indices(number).map(move |index| PictureEntry { index, dims, channels, placement })
+            })
+            .collect();
+        check_picture_size(self.outputs.image, &pictures)?;
         let geometry = |number: usize, index: ScanIndex| ImageGeometry {
             index,
             dims: session.resizes[number].requested(),

@@ -4,6 +4,7 @@ use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
 use recon_files::cfl::pair;
+use recon_files::png::{check_picture, PictureEntry};
 use recon_files::stacks::{divide_into_stacks, ImageGeometry};
 use recon_files::{dicom, nifti, DicomFields, FileUse, Format, Image, ScanIndex};
 use std::io::Write;
@@ -95,6 +96,14 @@ pub fn check_sizes(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3], us
         );
     }
     Ok(())
+}
+
+/// Checks, before the computation, that images form a picture that is not too large. Other formats have no limit.
+pub fn check_picture_size(path: &Path, images: &[PictureEntry]) -> Result<()> {
+    match Format::of(path) {
+        Some(Format::Png) => check_picture(images).map_err(|e| e.within(path.display())),
+        _ => Ok(()),
+    }
 }
 
 /// Returns "1 image" or "n images".
