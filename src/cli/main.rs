@@ -8,7 +8,7 @@ mod reader;
 mod run;
 
 use clap::{Parser, Subcommand};
-use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate};
+use commands::{bench, cg, compare, convert, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate};
 use recon::{Error, ErrorKind};
 use recon_files::formats;
 use run::output;
@@ -54,6 +54,7 @@ enum Command {
     Cg(Box<cg::CgArgs>),
     Fieldmap(Box<fieldmap::FieldMapArgs>),
     Compare(compare::CompareArgs),
+    Convert(Box<convert::ConvertArgs>),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
     #[command(name = reader::COMMAND, hide = true)]
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
         Command::Cg(args) => cg::run(&args),
         Command::Fieldmap(args) => fieldmap::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),
         Command::Reader(args) => return reader::run(&args),

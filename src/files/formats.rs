@@ -17,6 +17,8 @@ pub enum Format {
     Png,
     /// An array of NumPy.
     Numpy,
+    /// Variables of MATLAB and Octave.
+    Matlab,
 }
 
 /// A use of a file that only some formats allow.
@@ -40,6 +42,8 @@ pub enum FileUse {
     WriteMixedSizes,
     /// Writing a picture.
     WritePicture,
+    /// Writing density weights.
+    WriteWeights,
 }
 
 /// A row of the table of file formats.
@@ -55,7 +59,7 @@ struct FormatEntry {
 
 use FileUse::*;
 
-const FORMATS: [FormatEntry; 5] = [
+const FORMATS: [FormatEntry; 6] = [
     FormatEntry {
         format: Format::Ismrmrd,
         name: "ISMRMRD",
@@ -69,6 +73,7 @@ const FORMATS: [FormatEntry; 5] = [
             WriteSignedImages,
             WriteComplexImages,
             WriteMixedSizes,
+            WriteWeights,
         ],
         contents: "raw data; complex images of any sizes",
     },
@@ -76,7 +81,7 @@ const FORMATS: [FormatEntry; 5] = [
         format: Format::Bart,
         name: "BART",
         extensions: &[".cfl", ".hdr"],
-        uses: &[WriteRawData, ReadImages, WriteImages, WriteSignedImages, WriteComplexImages],
+        uses: &[WriteRawData, ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
         contents: "k-space, with the trajectory in a second file; complex images of one size, in dimension 10",
     },
     FormatEntry {
@@ -90,8 +95,15 @@ const FORMATS: [FormatEntry; 5] = [
         format: Format::Numpy,
         name: "NumPy",
         extensions: &[".npy"],
-        uses: &[ReadImages],
-        contents: "read only: images",
+        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
+        contents: "complex images of one size, [images, channels, z, y, x] without leading ones",
+    },
+    FormatEntry {
+        format: Format::Matlab,
+        name: "MATLAB and Octave",
+        extensions: &[".mat"],
+        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
+        contents: "complex images of one size, [x, y, z, channels, images], with positions and counters",
     },
     FormatEntry {
         format: Format::Png,

@@ -9,6 +9,7 @@ pub mod cfl;
 pub mod formats;
 mod image;
 pub mod ismrmrd;
+pub mod mat;
 pub mod nifti;
 pub mod npy;
 pub mod png;
@@ -18,7 +19,7 @@ pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
 pub use formats::{FileUse, Format};
 pub use image::{Image, Placement, ScanIndex};
 pub use ismrmrd::{write_dataset, TrajectoryStorage};
-pub use npy::read_npy;
+pub use npy::{read_npy, write_npy};
 pub use png::{write_png, PngOptions};
 pub use recon::scan::{Dataset, Noise, Scan};
 
@@ -34,6 +35,8 @@ use std::path::Path;
 /// - BART: complex, `[x, y, z, channels]`, several images along dimension 10 of the array;
 /// - NIfTI: volumes of slices, repetitions along dimension 4, channels along dimension 5, and one file for each
 ///   contrast, phase and set ([`nifti::write_nifti`]);
+/// - NumPy: complex, shape `(images, channels, z, y, x)` without leading ones, at least `(y, x)` ([`write_npy`]);
+/// - MATLAB: complex, `[x, y, z, channels, images]`, with positions and counters ([`mat::write_images`]);
 /// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
 ///
 /// # Errors
@@ -64,6 +67,16 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
     match format {
         Format::Ismrmrd => ismrmrd::write_images(files, path, images),
         Format::Nifti => nifti::write_nifti(files, path, images),
+        Format::Matlab => mat::write_images(files, path, images),
+        Format::Numpy => {
+            let [x, y, z] = first.dims;
+            let mut dims = vec![x, y, z, first.channels, images.len()];
+            while dims.len() > 2 && dims.last() == Some(&1) {
+                dims.pop();
+            }
+            let parts: Vec<_> = images.iter().map(|image| &image.data[..]).collect();
+            write_npy(files, path, &dims, &parts)
+        }
         Format::Png => write_png(files, path, images, &PngOptions::default()),
         _ => {
             let [x, y, z] = first.dims;
@@ -84,7 +97,8 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
 }
 
 /// Reads the images of a file in any format that [`FileUse::ReadImages`] lists. All dimensions after `[x, y, z]` become
-/// channels. Numbers of `.npy` files are rounded to single precision; their last axis is x.
+/// channels, except in files of MATLAB that [`mat::write_images`] wrote. Numbers of `.npy` and `.mat` files are rounded
+/// to single precision; the last axis of `.npy` files is x.
 ///
 /// # Errors
 /// `InvalidArgument` for another extension; `IO` if the file cannot be read; `BadFile` if it is not of its format.
@@ -93,6 +107,7 @@ pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
     let (dims, data) = match FileUse::ReadImages.format(path)? {
         Format::Ismrmrd => return ismrmrd::read_images(path, None),
         Format::Nifti => return Ok(vec![nifti::read_nifti(path)?]),
+        Format::Matlab => return mat::read_images(path),
         Format::Numpy => {
             let npy = read_npy(path)?;
             (npy.dims, npy.data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect())

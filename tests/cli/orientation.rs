@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
 /// Runs the Python of RECON_TEST_PYTHON, or else `python3`, with these arguments; `None` if it is not there.
-fn python(arguments: &[&str], dir: &TempDir) -> Option<Output> {
+pub fn python(arguments: &[&str], dir: &TempDir) -> Option<Output> {
     let program = std::env::var_os("RECON_TEST_PYTHON").unwrap_or("python3".into());
     let mut python = Command::new(program);
     python.args(arguments).current_dir(&dir.0).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -13,6 +13,7 @@ mod damaged;
 mod documents;
 mod field_map;
 mod files;
+mod foreign_readers;
 mod formats;
 mod frames;
 mod harness;
@@ -30,6 +31,7 @@ mod reader;
 mod reconstruction;
 mod scan_example;
 mod scanner;
+mod tool_box;
 mod trajectories;
 mod velocity;
 

@@ -37,7 +37,9 @@ pub fn run(args: &InfoArgs) -> Result<()> {
             let cfl = read_cfl(path)?;
             say(&format!("BART array of {:?} complex numbers", cfl.dims))
         }
-        Some(Format::Nifti | Format::Numpy) => read_images(path).and_then(|images| describe_images(&images)),
+        Some(Format::Nifti | Format::Numpy | Format::Matlab) => {
+            read_images(path).and_then(|images| describe_images(&images))
+        }
         _ => match read_either(path, &args.group, args.acquisitions.options())? {
             FileContents::Raw(dataset) => describe_raw(&dataset),
             FileContents::Images(images) => describe_images(&images),

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cg;
 pub mod compare;
+pub mod convert;
 pub mod fbp;
 pub mod fhd;
 pub mod fieldmap;
