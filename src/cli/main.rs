@@ -8,7 +8,10 @@ mod reader;
 mod run;
 
 use clap::{Parser, Subcommand};
-use commands::{bench, cg, compare, convert, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate};
+use commands::{
+    bench, cg, coilmaps, compare, convert, density, fbp, fhd, fieldmap, forward, grid, info, precompile, propeller,
+    simulate,
+};
 use recon::{Error, ErrorKind};
 use recon_files::formats;
 use run::output;
@@ -53,6 +56,9 @@ enum Command {
     Fhd(Box<fhd::FhdArgs>),
     Cg(Box<cg::CgArgs>),
     Fieldmap(Box<fieldmap::FieldMapArgs>),
+    Coilmaps(Box<coilmaps::CoilMapsArgs>),
+    Density(Box<density::DensityFileArgs>),
+    Forward(Box<forward::ForwardArgs>),
     Compare(compare::CompareArgs),
     Convert(Box<convert::ConvertArgs>),
     Bench(bench::BenchArgs),
@@ -99,6 +105,9 @@ fn main() -> ExitCode {
         Command::Cg(args) => cg::run(&args),
         Command::Fieldmap(args) => fieldmap::run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Coilmaps(args) => coilmaps::run(&args),
+        Command::Density(args) => density::run(&args),
+        Command::Forward(args) => forward::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),

@@ -1,6 +1,6 @@
 //! `recon convert`.
 
-use crate::options::{AcquisitionArgs, InputArgs, MatrixChoice, WhiteningChoice};
+use crate::options::{MatrixChoice, RawDataArgs};
 use crate::reader::{read_either, read_images, FileContents};
 use crate::run::input;
 use crate::run::output::{check_outputs, check_sizes, image_files, write_images};
@@ -38,38 +38,27 @@ pub struct ConvertArgs {
     output: PathBuf,
 
     /// Trajectory of BART, [3, samples, shots] in cycles per field of view: the input is k-space of BART
-    #[arg(long, value_name = "FILE", requires = "matrix")]
+    #[arg(long, value_name = "FILE", requires = "matrix", help_heading = "Input")]
     trajectory: Option<PathBuf>,
 
     /// Number of voxels along each axis for which --trajectory was made
-    #[arg(long, value_name = "NX,NY[,NZ]", requires = "trajectory")]
+    #[arg(long, value_name = "NX,NY[,NZ]", requires = "trajectory", help_heading = "Input")]
     matrix: Option<MatrixChoice>,
 
     /// Field of view in mm for the header of k-space of BART [default: unknown, 0]
     #[arg(long, value_name = "X,Y,Z", value_delimiter = ',', num_args = 1, requires = "trajectory")]
+    #[arg(help_heading = "Input")]
     fov: Vec<f32>,
 
-    /// Group of the HDF5 file that contains the raw data
-    #[arg(long, value_name = "NAME", default_value = "dataset")]
-    group: String,
-
-    /// Convert only this slice [default: all]
-    #[arg(long, value_name = "N")]
-    slice: Option<u16>,
-
-    /// Convert only this repetition [default: all]
-    #[arg(long, value_name = "N")]
-    repetition: Option<u16>,
-
     #[command(flatten)]
-    acquisitions: AcquisitionArgs,
+    raw: RawDataArgs,
 }
 
 pub fn run(args: &ConvertArgs) -> Result<()> {
     let fov_mm = checked_fov(&args.fov)?;
     // Formats of raw data are also formats of images.
     check_outputs(&image_files(&args.output)?, args.inputs())?;
-    let input = args.raw_input();
+    let input = args.raw.input(&args.input, args.trajectory.as_ref(), args.matrix.as_ref());
     if args.trajectory.is_some() {
         let mut dataset = input::read(&input)?;
         let scan = &mut dataset.scans[0];
@@ -84,7 +73,7 @@ pub fn run(args: &ConvertArgs) -> Result<()> {
         warn_of_kspace(&args.input)?;
         return write_selected_images(args, read_images(&args.input)?);
     }
-    match read_either(&args.input, &args.group, args.acquisitions.options())? {
+    match read_either(&args.input, &args.raw.group, args.raw.acquisitions.options())? {
         FileContents::Raw(dataset) => {
             let dataset = input::prepare(&input, *dataset)?;
             warn_of_lost_acquisitions(args, &dataset);
@@ -97,24 +86,6 @@ pub fn run(args: &ConvertArgs) -> Result<()> {
 impl ConvertArgs {
     fn inputs(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.input).chain(&self.trajectory)
-    }
-
-    /// Returns the options of an input whose data stay as they are.
-    fn raw_input(&self) -> InputArgs {
-        InputArgs {
-            input: self.input.clone(),
-            trajectory: self.trajectory.clone(),
-            matrix: self.matrix.clone(),
-            group: self.group.clone(),
-            slice: self.slice,
-            repetition: self.repetition,
-            every: 1,
-            frame_shots: None,
-            frame_step: None,
-            acquisitions: self.acquisitions.clone(),
-            whiten: WhiteningChoice::None,
-            compress: None,
-        }
     }
 }
 
@@ -180,7 +151,8 @@ fn warn_of_lost_acquisitions(args: &ConvertArgs, dataset: &Dataset) {
 
 fn write_selected_images(args: &ConvertArgs, mut images: Vec<Image>) -> Result<()> {
     let is_selected = |number: u16, selected: Option<u16>| selected.is_none_or(|n| n == number);
-    images.retain(|i| is_selected(i.index.slice, args.slice) && is_selected(i.index.repetition, args.repetition));
+    images
+        .retain(|i| is_selected(i.index.slice, args.raw.slice) && is_selected(i.index.repetition, args.raw.repetition));
     if images.is_empty() {
         bail!(
             InvalidArgument,

@@ -5,6 +5,7 @@ mod choices;
 pub mod defaults;
 mod off_resonance;
 mod phase_difference;
+mod raw_input;
 
 pub use acquisitions::AcquisitionArgs;
 pub use choices::{
@@ -13,6 +14,7 @@ pub use choices::{
 };
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
 pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
+pub use raw_input::RawDataArgs;
 
 use choices::{BasisKind, WindowKind};
 use clap::Args;
