@@ -105,9 +105,9 @@ fn read(path: &Path) -> Result<Npy> {
     Ok(Npy { dims, data, complex })
 }
 
-/// Writes an array to `files` as a `.npy` file of format version 1, in C order: the shape is `dims` in reverse order, so
-/// that the last axis is x. The numbers are complex64, or float32 if all imaginary parts are 0. `parts` are the numbers,
-/// one part after another.
+/// Writes an array to `files` as a `.npy` file of format version 1, in C order. The shape is `dims` in reverse order:
+/// the last axis is x. The numbers are complex64, or float32 if all imaginary parts are 0. `parts` are the
+/// numbers, one part after another.
 ///
 /// # Errors
 /// `SizeMismatch` if the product of `dims` is not the number of values; `IO` if the file cannot be written.

@@ -1,7 +1,7 @@
 """Reads the files of the test tests/cli/foreign_readers.rs by readers that share no code with recon.
 
-reference.bin has the voxels [nx, ny, nz, channels, images], x fastest, as pairs of float32. The sizes are the arguments.
-Prints one line per file.
+reference.bin has the voxels [nx, ny, nz, channels, images], x fastest, as pairs of float32. The arguments are the
+sizes. Prints one line per file.
 """
 
 import sys

@@ -136,7 +136,7 @@ fn bart_reads_converted_images() {
     let numbers: Vec<f64> = text
         .split_whitespace()
         .flat_map(|number| {
-            // Such as +1.25e-01-5.0e-01i: the second sign that is not that of an exponent separates the parts.
+            // In +1.25e-01-5.0e-01i, the sign that does not follow an e separates the parts.
             let number = number.trim_end_matches('i');
             let is_split = |&(at, c): &(usize, char)| at > 0 && "+-".contains(c) && !number[..at].ends_with('e');
             let at = number.char_indices().find(is_split).unwrap().0;

@@ -18,9 +18,9 @@ use recon_files::{Dataset, FileUse, Image};
 /// acquisitions of the file, or else from the centre of the scan's own k-space; `recon cg --help` describes the method
 /// and its limits.
 ///
-/// recon cg and recon fhd read the file with --maps. The maps are those of the coils in the file: if the data are
-/// whitened or compressed for the estimate, the maps are converted back, so that the same options of recon cg give the
-/// same image up to rounding. Without whitening and compression the image has the same bits (with --precision f32).
+/// recon cg and recon fhd read the file with --maps. The maps are those of the coils in the file: after whitening or
+/// compression for the estimate, they are converted back. recon cg with the same options then gives the same image up
+/// to rounding. Without whitening and compression the image has the same bits (with --precision f32).
 #[derive(clap::Args)]
 #[command(after_help = "Example: maps for BART (dimension 3), and for recon itself:\n  \
     recon coilmaps scan.h5 -o maps.cfl\n  \

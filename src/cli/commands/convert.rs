@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// Converts images or raw data to another file format
 ///
-/// Images are converted between all formats. What the new format cannot hold is reported by a warning: the phase in
-/// NIfTI files and pictures, positions and counters in BART and NumPy files.
+/// Images are converted between all formats. A warning lists the properties that the new format cannot hold: the phase
+/// in NIfTI files and pictures, positions and counters in BART and NumPy files.
 ///
 /// Raw data are converted between ISMRMRD and BART. BART's trajectory is in cycles per field of view, and ISMRMRD's in
 /// cycles per voxel of the encoded matrix: coordinates are multiplied or divided by the matrix. Samples are copied

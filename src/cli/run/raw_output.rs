@@ -50,8 +50,8 @@ pub fn samples_and_shots(scan: &Scan) -> Option<[usize; 2]> {
     is_even.then_some([samples, scan.samples_per_shot.len()])
 }
 
-/// Writes raw data to `files`, each acquisition with its trajectory. BART's files contain one scan: k-space [1, samples,
-/// shots, coils] in `path`, and the trajectory [3, samples, shots] in units of 1/FOV in NAME_traj.cfl.
+/// Writes raw data to `files`, each acquisition with its trajectory. BART's files contain one scan: k-space [1,
+/// samples, shots, coils] in `path`, and the trajectory [3, samples, shots] in units of 1/FOV in NAME_traj.cfl.
 ///
 /// # Errors
 /// Returns the errors of [`write_dataset`]; for BART, `InvalidArgument` if there are several scans, or shots of

@@ -1,6 +1,7 @@
 //! Images in `.mat` files.
 
-use super::{read_mat, write_mat, MatArray, MatValues, MatVariable};
+use super::read::{read_mat, MatArray};
+use super::write::{write_mat, MatValues, MatVariable};
 use crate::image::{Image, Placement, ScanIndex};
 use crate::nifti::AffineTransform;
 use crate::stacks::{divide_into_stacks, ImageGeometry};
@@ -32,8 +33,8 @@ const COUNTERS: [Counter; 6] = [
 ///
 /// - `image`: the voxels, [nx, ny, nz, channels, images], complex unless all imaginary parts are 0; class single;
 /// - `voxel_size`: mm along x, y and z, [3, images]; NaN if unknown;
-/// - `affine`: [4, 4, images], from voxel indices [i; j; k; 1], which begin at 0, to mm in the patient (x to the right,
-///   y to the front, z to the head, as in NIfTI files); NaN if unknown;
+/// - `affine`: the map from voxel indices (i, j, k, 1) to mm in the patient, [4, 4, images]. Indices begin at 0. As in
+///   NIfTI files, x is to the right, y to the front and z to the head. NaN if unknown;
 /// - `encoding`, `slice`, `repetition`, `contrast`, `phase`, `set`: the counters of ISMRMRD, [1, images].
 ///
 /// # Errors
@@ -97,8 +98,9 @@ fn affine(image: &Image) -> Result<Option<[f64; 16]>> {
 /// position and counters.
 ///
 /// # Errors
-/// Returns the errors of [`read_mat`]; `InvalidArgument` if the file has several arrays, of which none is `image`;
-/// `BadFile` if it has no array of numbers.
+/// - Returns the errors of [`read_mat`].
+/// - `InvalidArgument`: the file has several arrays, and no `image`.
+/// - `BadFile`: it does not have an array of numbers.
 pub fn read_images(path: &Path) -> Result<Vec<Image>> {
     let variables = read_mat(path)?;
     images(variables).map_err(|e| e.within(path.display()))

@@ -1,6 +1,6 @@
 //! Reads `.mat` files.
 
-use super::{class, element, COMPLEX, HEADER};
+use super::layout::{class, element, COMPLEX, HEADER};
 use crate::bytes::{read_up_to, EndianBytes};
 use flate2::read::ZlibDecoder;
 use num_complex::Complex;

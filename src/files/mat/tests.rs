@@ -1,3 +1,4 @@
+use super::layout::element;
 use super::*;
 use crate::tests::{ramp, TempDir};
 use crate::{read_images, Image, Placement, ScanIndex};

@@ -1,6 +1,6 @@
 //! Writes `.mat` files.
 
-use super::{class, element, COMPLEX, HEADER};
+use super::layout::{class, element, COMPLEX, HEADER};
 use crate::bytes::write_blocks;
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
