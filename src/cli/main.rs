@@ -7,7 +7,10 @@ mod progress;
 mod run;
 
 use clap::{Parser, Subcommand};
-use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate, view};
+use commands::{
+    bench, cg, coilmaps, compare, convert, density, fbp, fhd, fieldmap, forward, grid, info, precompile, propeller,
+    simulate, view,
+};
 use recon::{Error, ErrorKind};
 use recon_files::formats;
 use run::output;
@@ -52,8 +55,12 @@ enum Command {
     Fhd(Box<fhd::FhdArgs>),
     Cg(Box<cg::CgArgs>),
     Fieldmap(Box<fieldmap::FieldMapArgs>),
+    Coilmaps(Box<coilmaps::CoilMapsArgs>),
+    Density(Box<density::DensityFileArgs>),
+    Forward(Box<forward::ForwardArgs>),
     Compare(compare::CompareArgs),
     View(view::ViewArgs),
+    Convert(Box<convert::ConvertArgs>),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
 }
@@ -94,6 +101,10 @@ fn main() -> ExitCode {
         Command::Fieldmap(args) => fieldmap::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::View(args) => view::run(&args),
+        Command::Coilmaps(args) => coilmaps::run(&args),
+        Command::Density(args) => density::run(&args),
+        Command::Forward(args) => forward::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),
     };

@@ -19,6 +19,8 @@ pub enum Format {
     Png,
     /// An array of NumPy.
     Numpy,
+    /// Variables of MATLAB and Octave.
+    Matlab,
 }
 
 /// A use of a file that only some formats allow.
@@ -42,6 +44,8 @@ pub enum FileUse {
     WriteMixedSizes,
     /// Writing a picture.
     WritePicture,
+    /// Writing density weights.
+    WriteWeights,
 }
 
 /// A row of the table of file formats.
@@ -57,7 +61,7 @@ struct FormatEntry {
 
 use FileUse::*;
 
-const FORMATS: [FormatEntry; 6] = [
+const FORMATS: [FormatEntry; 7] = [
     FormatEntry {
         format: Format::Ismrmrd,
         name: "ISMRMRD",
@@ -71,6 +75,7 @@ const FORMATS: [FormatEntry; 6] = [
             WriteSignedImages,
             WriteComplexImages,
             WriteMixedSizes,
+            WriteWeights,
         ],
         contents: "raw data; complex images of any sizes",
     },
@@ -78,7 +83,7 @@ const FORMATS: [FormatEntry; 6] = [
         format: Format::Bart,
         name: "BART",
         extensions: &[".cfl", ".hdr"],
-        uses: &[WriteRawData, ReadImages, WriteImages, WriteSignedImages, WriteComplexImages],
+        uses: &[WriteRawData, ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
         contents: "k-space, with the trajectory in a second file; complex images of one size, in dimension 10",
     },
     FormatEntry {
@@ -99,8 +104,15 @@ const FORMATS: [FormatEntry; 6] = [
         format: Format::Numpy,
         name: "NumPy",
         extensions: &[".npy"],
-        uses: &[ReadImages],
-        contents: "read only: images",
+        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
+        contents: "complex images of one size, [images, channels, z, y, x] without leading ones",
+    },
+    FormatEntry {
+        format: Format::Matlab,
+        name: "MATLAB and Octave",
+        extensions: &[".mat"],
+        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
+        contents: "complex images of one size, [x, y, z, channels, images], with positions and counters",
     },
     FormatEntry {
         format: Format::Png,

@@ -12,6 +12,7 @@ pub mod formats;
 mod hdf5;
 mod image;
 pub mod ismrmrd;
+pub mod mat;
 pub mod nifti;
 pub mod npy;
 pub mod orientation;
@@ -24,7 +25,7 @@ pub use dicom::DicomFields;
 pub use formats::{FileUse, Format};
 pub use image::{Image, Placement, ScanIndex};
 pub use ismrmrd::{write_dataset, TrajectoryStorage};
-pub use npy::read_npy;
+pub use npy::{read_npy, write_npy};
 pub use png::{write_png, PngOptions};
 pub use recon::scan::{Dataset, Noise, Scan};
 
@@ -42,6 +43,8 @@ use std::path::Path;
 ///   contrast, phase and set ([`nifti::write_nifti`]);
 /// - DICOM: one file for each slice and repetition, without the facts that are not in images
 ///   ([`dicom::write_dicom`]);
+/// - NumPy: complex, shape `(images, channels, z, y, x)` without leading ones, at least `(y, x)` ([`write_npy`]);
+/// - MATLAB: complex, `[x, y, z, channels, images]`, with positions and counters ([`mat::write_images`]);
 /// - PNG: magnitudes, upright, a mosaic of slices, channels and frames ([`write_png`] with its defaults).
 ///
 /// # Errors
@@ -87,6 +90,16 @@ pub fn write_images_with_fields(
         Format::Ismrmrd => ismrmrd::write_images(files, path, images),
         Format::Nifti => nifti::write_nifti(files, path, images),
         Format::Dicom => dicom::write_dicom(files, path, images, fields),
+        Format::Matlab => mat::write_images(files, path, images),
+        Format::Numpy => {
+            let [x, y, z] = first.dims;
+            let mut dims = vec![x, y, z, first.channels, images.len()];
+            while dims.len() > 2 && dims.last() == Some(&1) {
+                dims.pop();
+            }
+            let parts: Vec<_> = images.iter().map(|image| &image.data[..]).collect();
+            write_npy(files, path, &dims, &parts)
+        }
         Format::Png => write_png(files, path, images, &PngOptions::default()),
         _ => {
             let [x, y, z] = first.dims;
@@ -107,7 +120,8 @@ pub fn write_images_with_fields(
 }
 
 /// Reads the images of a file in any format that [`FileUse::ReadImages`] lists. All dimensions after `[x, y, z]` become
-/// channels. Numbers of `.npy` files are rounded to single precision; their last axis is x.
+/// channels, except in files of MATLAB that [`mat::write_images`] wrote. Numbers of `.npy` and `.mat` files are rounded
+/// to single precision; the last axis of `.npy` files is x.
 ///
 /// # Errors
 /// `InvalidArgument` for another extension; `IO` if the file cannot be read; `BadFile` if it is not of its format.
@@ -117,6 +131,7 @@ pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
         Format::Ismrmrd => return ismrmrd::read_images(path, None),
         Format::Nifti => return Ok(vec![nifti::read_nifti(path)?]),
         Format::Dicom => return dicom::read_dicom(path),
+        Format::Matlab => return mat::read_images(path),
         Format::Numpy => {
             let npy = read_npy(path)?;
             (npy.dims, npy.data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect())

@@ -309,16 +309,16 @@ fn placement(header: &EndianBytes, dims: [usize; 3]) -> Placement {
 }
 
 /// The map from voxel indices to millimetres in NIfTI's coordinates: x to the right, y to the front, z to the head.
-struct AffineTransform {
+pub(crate) struct AffineTransform {
     /// The vector from one voxel to the next along each axis of the image.
-    columns: [[f64; 3]; 3],
+    pub columns: [[f64; 3]; 3],
     /// The position of the first voxel.
-    origin: [f64; 3],
+    pub origin: [f64; 3],
 }
 
 impl AffineTransform {
     /// Converts to the patient's coordinates of ISMRMRD. The position is that of the voxel with index floor(n/2).
-    fn placement(&self, dims: [usize; 3]) -> Placement {
+    pub fn placement(&self, dims: [usize; 3]) -> Placement {
         // NIfTI has x to the right and y to the front.
         let patient = |[x, y, z]: [f64; 3]| [-x, -y, z];
         placement_of(self.columns.map(patient), patient(self.origin), dims)

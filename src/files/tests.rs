@@ -61,7 +61,7 @@ fn formats_are_recognised_by_extension() {
     let dir = TempDir::new();
     let mut image = Image::new([4, 3, 2], 2, ramp(48)).unwrap();
     image.fov_mm = [8.0, 9.0, 10.0];
-    for name in ["a.h5", "a.MRD", "a.cfl", "b.hdr"] {
+    for name in ["a.h5", "a.MRD", "a.cfl", "b.hdr", "a.npy", "a.mat"] {
         let path = dir.path(name);
         FileUse::WriteImages.format(&path).unwrap();
         write_image(&path, &image).unwrap();
@@ -75,9 +75,9 @@ fn formats_are_recognised_by_extension() {
         assert!(back.data.iter().zip(&image.data).all(|(a, b)| a.re == b.norm() && a.im == 0.0));
     }
     write_image(dir.path("a.png"), &image).unwrap();
-    assert_eq!(dir.count(), 9);
+    assert_eq!(dir.count(), 11);
     let e = write_image(dir.path("a.tiff"), &image).unwrap_err();
-    assert!(e.message().ends_with("one of .h5, .mrd, .cfl, .hdr, .nii, .nii.gz, .dcm, .png"), "{e}");
+    assert!(e.message().ends_with("one of .h5, .mrd, .cfl, .hdr, .nii, .nii.gz, .dcm, .npy, .mat, .png"), "{e}");
     assert_eq!(read_image(dir.path("a.png")).unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(FileUse::WriteImages.format(Path::new("image")).unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
@@ -100,7 +100,7 @@ fn several_images_in_one_file() {
     assert_eq!(read_image(dir.path("a.nii")).unwrap().channels, 3);
 
     let other = [images[0].clone(), Image::new([3, 3, 1], 1, ramp(9)).unwrap()];
-    for name in ["b.cfl", "b.nii", "b.png"] {
+    for name in ["b.cfl", "b.nii", "b.npy", "b.mat", "b.png"] {
         assert_eq!(write_images(dir.path(name), &other).unwrap_err().kind(), ErrorKind::SizeMismatch);
         assert_eq!(write_images(dir.path(name), &[]).unwrap_err().kind(), ErrorKind::InvalidArgument);
     }
@@ -115,7 +115,7 @@ fn writers_refuse_malformed_images() {
     assert_eq!(Image::new([usize::MAX, 2, 2], 1, ramp(3)).unwrap_err().kind(), ErrorKind::SizeOverflow);
     let mut image = Image::new([2, 2, 1], 1, ramp(4)).unwrap();
     image.data.pop();
-    for name in ["a.h5", "a.cfl", "a.nii", "a.nii.gz", "a.png"] {
+    for name in ["a.h5", "a.cfl", "a.nii", "a.nii.gz", "a.npy", "a.mat", "a.png"] {
         let e = write_image(dir.path(name), &image).unwrap_err();
         assert!(e.kind() == ErrorKind::SizeMismatch && e.message().contains(name), "{e}");
         let e = write_image(dir.path(&format!("nowhere/{name}")), &Image::new([1, 1, 1], 1, ramp(1)).unwrap());

@@ -84,7 +84,22 @@ fn help_and_version() {
     let dir = TempDir::new();
     assert_eq!(dir.ok("--version").trim(), format!("recon {}", env!("CARGO_PKG_VERSION")));
     let help = dir.ok("--help");
-    for command in ["info", "simulate", "grid", "fbp", "propeller", "fhd", "cg", "fieldmap", "compare", "bench"] {
+    for command in [
+        "info",
+        "simulate",
+        "grid",
+        "fbp",
+        "propeller",
+        "fhd",
+        "cg",
+        "fieldmap",
+        "coilmaps",
+        "density",
+        "forward",
+        "convert",
+        "compare",
+        "bench",
+    ] {
         assert!(help.contains(command));
         let long = dir.ok(&format!("{command} --help"));
         assert!(long.contains("Example") && long.contains(&format!("recon {command}")), "{long}");

@@ -4,7 +4,7 @@ use crate::options::{
     defaults, Combination, DensityArgs, InputArgs, LambdaUnitKind, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs,
     PlanArgs, PriorKind,
 };
-use crate::run::coil_maps::{self, CoilMapFile};
+use crate::run::coil_maps::{self, shares_maps, CoilMapFile};
 use crate::run::input::scan_name;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::output::{report_of, STANDARD_OUTPUT};
@@ -324,9 +324,9 @@ impl Reconstruction for RegularisedLeastSquares {
 
     /// Returns whether two scans have the same coil maps, which a plan holds. Estimated maps differ between slices.
     fn shares_plan(&self, a: &Scan, b: &Scan) -> bool {
-        let set = |scan: &Scan| if self.phase_difference.is_enabled() { 0 } else { scan.index.set };
-        let key = |scan: &Scan| (scan.index.encoding, scan.index.slice, scan.index.contrast, set(scan));
-        !self.estimates_maps(a) || key(a) == key(b)
+        let key = |scan: &Scan| (scan.index.encoding, scan.index.slice, scan.index.contrast);
+        let all_sets_share = self.phase_difference.is_enabled() && key(a) == key(b);
+        !self.estimates_maps(a) || all_sets_share || shares_maps(a, b)
     }
 
     fn begin<T: Real>(&self, session: &Session) -> Result<SolverState<T>> {

@@ -37,7 +37,7 @@ pub fn run(args: &InfoArgs) -> Result<()> {
             let cfl = read_cfl(path)?;
             say(&format!("BART array of {:?} complex numbers", cfl.dims))
         }
-        Some(Format::Nifti | Format::Dicom | Format::Numpy) => {
+        Some(Format::Nifti | Format::Dicom | Format::Numpy | Format::Matlab) => {
             read_images(path).and_then(|images| describe_images(&images))
         }
         _ => match read_either(path, &args.group, args.acquisitions.options())? {

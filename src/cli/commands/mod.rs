@@ -2,10 +2,14 @@
 
 pub mod bench;
 pub mod cg;
+pub mod coilmaps;
 pub mod compare;
+pub mod convert;
+pub mod density;
 pub mod fbp;
 pub mod fhd;
 pub mod fieldmap;
+pub mod forward;
 pub mod grid;
 pub mod info;
 pub mod precompile;

@@ -6,6 +6,7 @@ use self::trajectories::{lines_per_blade, scan_matrix, trajectory, TrajectoryCho
 use crate::options::{checked_sizes, MatrixChoice, TimeArgs};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity};
 use crate::run::output::{check_outputs, files_of, image_files, write_images};
+use crate::run::raw_output::trajectory_path;
 use recon::atomic_file::{write_atomically, AtomicFiles};
 use recon::bail;
 use recon::error::{checked_product, try_vec};
@@ -13,7 +14,6 @@ use recon::phantom::{noise_deviation, uniform, white_noise, CoilModel, Phantom};
 use recon::scan::{EncodingLimits, EncodingSpace, Header, HeaderEncoding, TrajectoryKind};
 use recon::simulated_scan::{phantom_kspace, subdivision};
 use recon::{CoilMatrix, Complex, Density, Geometry, Method, Options, Plan, Result, RigidMotion, Trajectory};
-use recon_files::cfl::pair;
 use recon_files::{
     write_cfl, write_dataset, Dataset, FileUse, Format, Image, Noise, Placement, Scan, ScanIndex, TrajectoryStorage,
 };
@@ -599,11 +599,4 @@ fn image(matrix: [usize; 3], channels: usize, data: Vec<Complex<f32>>) -> Result
     let mut image = Image::new(matrix, channels, data)?;
     image.fov_mm = matrix.map(|n| n as f32);
     Ok(image)
-}
-
-/// Returns the path of the trajectory, NAME_traj.cfl, for the k-space NAME.cfl.
-fn trajectory_path(kspace: &Path) -> PathBuf {
-    let mut name = pair(kspace).0.with_extension("").into_os_string();
-    name.push("_traj.cfl");
-    name.into()
 }

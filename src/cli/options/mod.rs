@@ -22,7 +22,7 @@ use recon::bail;
 use recon::{Device, Options, Result};
 use recon_files::{FileUse, Format};
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// Calls a function that is generic over the precision.
@@ -177,6 +177,46 @@ impl InputArgs {
     /// Returns the files that are read.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.input).chain(&self.trajectory).chain(self.whiten.file())
+    }
+}
+
+/// Options that select and interpret the raw data of a file.
+#[derive(Args)]
+pub struct RawDataArgs {
+    /// Group of the HDF5 file that contains the raw data
+    #[arg(long, value_name = "NAME", default_value = "dataset", help_heading = "Input")]
+    pub group: String,
+
+    /// Use only this slice [default: all]
+    #[arg(long, value_name = "N", help_heading = "Input")]
+    pub slice: Option<u16>,
+
+    /// Use only this repetition [default: all]
+    #[arg(long, value_name = "N", help_heading = "Input")]
+    pub repetition: Option<u16>,
+
+    #[command(flatten)]
+    pub acquisitions: AcquisitionArgs,
+}
+
+impl RawDataArgs {
+    /// Returns the options of an input that is read without whitening and compression. `trajectory` and `matrix` are
+    /// for k-space of BART.
+    pub fn input(&self, path: &Path, trajectory: Option<&PathBuf>, matrix: Option<&MatrixChoice>) -> InputArgs {
+        InputArgs {
+            input: path.to_owned(),
+            trajectory: trajectory.cloned(),
+            matrix: matrix.cloned(),
+            group: self.group.clone(),
+            slice: self.slice,
+            repetition: self.repetition,
+            every: 1,
+            frame_shots: None,
+            frame_step: None,
+            acquisitions: self.acquisitions.clone(),
+            whiten: WhiteningChoice::None,
+            compress: None,
+        }
     }
 }
 

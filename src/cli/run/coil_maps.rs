@@ -86,6 +86,55 @@ fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
     Ok(virtual_maps)
 }
 
+/// Returns whether two scans of one trajectory share their estimated maps: those of one encoding, slice, contrast and
+/// set.
+pub fn shares_maps(a: &Scan, b: &Scan) -> bool {
+    let key = |scan: &Scan| (scan.index.encoding, scan.index.slice, scan.index.contrast, scan.index.set);
+    key(a) == key(b)
+}
+
+/// Converts maps of a scan's virtual coils, [voxels, virtual coils], to maps of the coils in its file. Whitening and
+/// compressing these gives the maps of the virtual coils again. Of all such maps, they have the smallest norm.
+pub fn to_coils_of_file<T: Real>(scan: &Scan, maps: Vec<Complex<T>>) -> Result<Vec<Complex<T>>> {
+    let Some(matrix) = &scan.coil_matrix else { return Ok(maps) };
+    let voxels = maps.len() / matrix.virtual_coils();
+    let mut file_maps = zeros(voxels * matrix.coils())?;
+    right_inverse(matrix)?.apply(voxels, &maps, &mut file_maps)?;
+    Ok(file_maps)
+}
+
+/// Returns the right inverse M^H (M M^H)^-1 of a coil matrix M, whose rows are linearly independent.
+fn right_inverse(matrix: &CoilMatrix) -> Result<CoilMatrix> {
+    let (rows, columns, entries) = (matrix.virtual_coils(), matrix.coils(), matrix.entries());
+    let entry = |row: usize, column: usize| entries[column * rows + row];
+    // Gauss-Jordan elimination of the rows of [M M^H | M]. The right side becomes (M M^H)^-1 M.
+    let product = |a: usize, b: usize| (0..columns).map(|c| entry(a, c) * entry(b, c).conj()).sum();
+    let mut system: Vec<Vec<Complex<f64>>> = (0..rows)
+        .map(|a| (0..rows).map(|b| product(a, b)).chain((0..columns).map(|c| entry(a, c))).collect())
+        .collect();
+    for pivot in 0..rows {
+        let largest =
+            (pivot..rows).fold(
+                pivot,
+                |best, row| if system[row][pivot].norm() > system[best][pivot].norm() { row } else { best },
+            );
+        system.swap(pivot, largest);
+        let scale = system[pivot][pivot].inv();
+        if !scale.is_finite() {
+            bail!(InvalidArgument, "the whitened coils are not independent: --whiten none leaves the coils unchanged");
+        }
+        system[pivot].iter_mut().for_each(|z| *z *= scale);
+        let pivot_row = system[pivot].clone();
+        for (_, equation) in system.iter_mut().enumerate().filter(|(row, _)| *row != pivot) {
+            let factor = equation[pivot];
+            equation.iter_mut().zip(&pivot_row).for_each(|(z, p)| *z -= factor * p);
+        }
+    }
+    // The conjugate transpose of the right side, [coils, virtual coils], the coil running fastest.
+    let inverse = system.iter().flat_map(|equation| equation[rows..].iter().map(|z| z.conj())).collect();
+    CoilMatrix::new(columns, rows, inverse)
+}
+
 /// Estimates the coil maps of scans of one trajectory and slice: from the calibration data of the slice, or else from
 /// the mean of the scans. `width` is the width of the centre of k-space in samples of a Cartesian scan; 0 selects the
 /// library's default.

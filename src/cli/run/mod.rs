@@ -15,6 +15,7 @@ pub mod phase_difference;
 pub mod plan;
 pub mod post_processing;
 pub mod precision;
+pub mod raw_output;
 pub mod resize;
 pub mod sampling;
 pub mod scan_images;
