@@ -10,7 +10,7 @@ const MAX_CODE: f64 = i16::MAX as f64;
 
 /// The map from values to integers, the same for all images of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Scaling {
+pub struct PixelScaling {
     /// Whether the values are the real numbers of the images; otherwise their magnitudes.
     pub is_real: bool,
     /// Whether a value is negative.
@@ -21,12 +21,12 @@ pub struct Scaling {
     pub slope_text: String,
 }
 
-impl Scaling {
+impl PixelScaling {
     /// Returns the scaling for these images.
     ///
     /// # Errors
     /// `NotFinite` if a voxel is not finite.
-    pub fn of_images(images: &[Image]) -> Result<Scaling> {
+    pub fn of_images(images: &[Image]) -> Result<PixelScaling> {
         let voxels = || images.iter().flat_map(|image| &image.data);
         if let Some(z) = voxels().find(|z| !z.is_finite()) {
             bail!(NotFinite, "a voxel of the image is {z}, which integers cannot contain: write a .h5 file");
@@ -37,7 +37,7 @@ impl Scaling {
         let slope_text = if largest > 0.0 { decimal(largest / MAX_CODE) } else { "1".to_owned() };
         // The integers are those of the number in the file, which has fewer digits.
         let slope = slope_text.parse().unwrap_or(1.0);
-        Ok(Scaling { is_real, is_signed, slope, slope_text })
+        Ok(PixelScaling { is_real, is_signed, slope, slope_text })
     }
 }
 
@@ -50,7 +50,7 @@ fn value(z: &Complex<f32>, is_real: bool) -> f64 {
 }
 
 /// Returns the integers of voxels; negative ones as their two's complement.
-pub fn quantise(voxels: &[Complex<f32>], scaling: &Scaling) -> Vec<u16> {
+pub fn quantise(voxels: &[Complex<f32>], scaling: &PixelScaling) -> Vec<u16> {
     let code = |z| (value(z, scaling.is_real) / scaling.slope).round().clamp(-MAX_CODE, MAX_CODE) as i16 as u16;
     voxels.iter().map(code).collect()
 }

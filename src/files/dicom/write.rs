@@ -1,7 +1,7 @@
 //! Writes images as classic single-frame MR files.
 
 use super::fields::DicomFields;
-use super::pixels::{quantise, Scaling};
+use super::pixels::{quantise, PixelScaling};
 use super::series::{divide_into_series, DicomFile, DicomSeries};
 use super::text::{clean, decimal, millionths};
 use super::uids::{ContentIdentity, IMPLEMENTATION_UID};
@@ -53,7 +53,7 @@ pub fn write_dicom(files: &mut AtomicFiles, path: &Path, images: &[Image], field
     check_images(images).map_err(within)?;
     let geometries: Vec<ImageGeometry> = images.iter().map(ImageGeometry::new).collect();
     let all = divide_into_series(path, &geometries).map_err(within)?;
-    let scaling = Scaling::of_images(images).map_err(within)?;
+    let scaling = PixelScaling::of_images(images).map_err(within)?;
     let call = identify(images, &geometries, fields);
     let scan = match fields.raw_data {
         Some(raw_data) => ContentIdentity::from_uuid(raw_data).with(&fields.patient_name).with(&fields.patient_id),
@@ -151,7 +151,7 @@ fn warn_about_files(path: &Path, all: &[DicomSeries], images: &[Image]) {
 /// The elements of a series.
 struct CommonElements<'a> {
     fields: &'a DicomFields,
-    scaling: &'a Scaling,
+    scaling: &'a PixelScaling,
     /// Identity of all contents of the call.
     call: ContentIdentity,
     /// Identity of the scan and its patient.
