@@ -65,7 +65,7 @@ def check(folder):
         assert abs(file.MagneticFieldStrength - 2.8935) < 1e-4
         assert (file.Manufacturer, file.ManufacturerModelName) == ("Vendor A", "Model 3T")
         assert (str(file.PatientName), file.PatientID, file.PatientPosition) == ("Müller^Jürgen", "4711", "FFP")
-        assert file.SpacingBetweenSlices == 6 and file.PixelRepresentation == 0
+        assert abs(file.SpacingBetweenSlices - 6) < 1e-4 and file.PixelRepresentation == 0
         # The slices of the scan are in reversed order.
         assert file.InstanceNumber == 3 * image.repetition + (2 - image.slice) + 1
         uids.add(file.SOPInstanceUID)

@@ -59,7 +59,9 @@ fn write_scan(dir: &TempDir) {
     let trajectory = Trajectory::cartesian(&[12, 9]).unwrap();
     let matrix = space([12, 9, 1], [30.0, 27.0, 5.0]);
     let mut dataset = scan(&trajectory, matrix, matrix, 1, noise(108, 1));
-    let first = dataset.scans.remove(0);
+    let mut first = dataset.scans.remove(0);
+    // With one excitation for each image, TR is the time between repetitions.
+    (first.samples_per_shot, first.skipped_per_shot) = (vec![108], vec![0]);
     let (s, c) = 0.7f32.sin_cos();
     let (s2, c2) = 0.4f32.sin_cos();
     let slice_dir = [s * s2, -c * s2, c2];
@@ -227,7 +229,7 @@ fn names_and_errors() {
     assert!(dir.path("volume_z00.dcm").exists() && dir.path("volume_z11.dcm").exists());
     // Coils.
     dir.ok("simulate --matrix 16,16 --trajectory spiral --coils 2 --maps maps.h5 -o coils.h5");
-    dir.fails(1, "fhd coils.h5 -o coils.dcm", &["2 channels", "combine", ".nii", "coils.dcm"]);
+    dir.fails(1, "grid coils.h5 --combine none -o coils.dcm", &["2 channels", "combine", ".nii", "coils.dcm"]);
     dir.fails(1, "simulate --matrix 16,16 --coils 2 --maps maps.dcm -o x.h5", &["maps.dcm", ".cfl"]);
     match errors_of_dciodvfy(&dicom_files(&dir).into_iter().filter(|path| path.is_file()).collect::<Vec<_>>()) {
         Some(errors) => assert_eq!(errors, Vec::<String>::new()),

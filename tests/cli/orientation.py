@@ -284,8 +284,11 @@ def check_dicom(folder, pose):
     return worst
 
 
-def check_converted(folder, pose):
-    """Returns the largest distance in the NIfTI file that dcm2niix makes of DICOM files."""
+def check_converted(folder, nifti, pose):
+    """Returns the largest distance in the NIfTI file that dcm2niix makes of DICOM files.
+
+    Compares it with the NIfTI file of recon: the same affine, and values within half a step of the integers.
+    """
     command = ["dcm2niix", "-b", "n", "-z", "n", "-f", "converted", "-o", str(folder), str(folder)]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout + result.stderr
@@ -294,6 +297,10 @@ def check_converted(folder, pose):
     image = nibabel.load(paths[0])
     # dcm2niix exchanges the axes of volumes.
     assert sorted(image.shape) == sorted(expected_shape(pose)), f"{folder.name}: {image.shape}"
+    found, expected = (nibabel.as_closest_canonical(i) for i in (image, nibabel.load(nifti)))
+    assert np.abs(found.affine - expected.affine).max() < 0.01, f"{folder.name}: {found.affine} {expected.affine}"
+    error = np.abs(found.get_fdata() - expected.get_fdata()).max()
+    assert error < 0.51 * image.dataobj.slope, f"{folder.name}: the error is {error}"
     return distance_in_nifti(image, folder.name, pose)
 
 
@@ -346,7 +353,7 @@ def check(folder):
         nifti, mrd, dicom = folder / f"{name}.nii", folder / f"{name}_image.h5", folder / f"{name}_dicom"
         distances = {nifti: check_nifti(nifti, pose), mrd: check_mrd(mrd, pose), dicom: check_dicom(dicom, pose)}
         if has_converter:
-            distances[f"{dicom}, by dcm2niix"] = check_converted(dicom, pose)
+            distances[f"{dicom}, by dcm2niix"] = check_converted(dicom, nifti, pose)
         rows.setdefault(pose.kind, []).append(list(distances.values()))
         for source, value in distances.items():
             assert value < LIMIT_MM, f"{source}: a point is {value:.3f} mm from its position"

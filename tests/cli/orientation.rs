@@ -7,9 +7,9 @@ use recon::scan::{Header, HeaderEncoding, TrajectoryKind};
 use recon::Trajectory;
 use std::io::Write;
 
-/// The points of a phantom in 48 poses are within 0.1 mm of their positions. nibabel reads NIfTI files, ISMRMRD's package
-/// reads its images, and pydicom and dcm2niix read DICOM files. Patient position and table position do not matter:
-/// positions of ISMRMRD are in the patient's coordinates.
+/// The points of a phantom in 48 poses are within 0.1 mm of their positions. nibabel reads NIfTI files, ISMRMRD's
+/// package reads its images, and pydicom and dcm2niix read DICOM files. Patient position and table position do not
+/// matter: positions of ISMRMRD are in the patient's coordinates.
 #[test]
 fn points_in_48_poses() {
     const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/orientation.py");

@@ -14,8 +14,8 @@ pub struct DicomFields {
     pub patient_id: String,
     /// The UID of an existing study that the images belong to; `None` makes one ([`write_dicom`](super::write_dicom)).
     pub study_uid: Option<String>,
-    /// The identity of the raw data ([`identify_dataset`](super::identify_dataset)), so that all images of a scan are in one study; `None` if
-    /// the images are not from raw data.
+    /// The identity of the raw data ([`identify_dataset`](super::identify_dataset)), so that all images of a scan are
+    /// in one study; `None` if the images are not from raw data.
     pub raw_data: Option<Uuid>,
     /// The header of the raw data.
     pub header: Header,

@@ -55,7 +55,8 @@ pub fn file_names(path: &Path, images: &[ImageGeometry]) -> Result<Vec<PathBuf>>
 /// Divides images into series. Slices may have any positions and directions: each file has its own.
 ///
 /// # Errors
-/// `InvalidArgument` if two images have the same counters, or if the positions of some slices of a series are unknown.
+/// `InvalidArgument` if two images have the same counters, if the positions of some slices of a series are unknown, or
+/// if slices without positions have different repetitions.
 pub fn divide_into_series(path: &Path, images: &[ImageGeometry]) -> Result<Vec<DicomSeries>> {
     let mut counters = BTreeSet::new();
     for image in images {
@@ -110,7 +111,11 @@ fn one_series(index: ScanIndex, suffix: String, images: &[ImageGeometry], member
             }
             None
         }
-        Err(e) => return Err(e.clone()),
+        Err(_) => bail!(
+            InvalidArgument,
+            "the slices have neither positions nor the same repetitions, so that their places are unknown: select some by \
+             --slice and --repetition, or write a .h5 file"
+        ),
     };
     let repetitions: BTreeSet<u16> = members.iter().map(|&i| images[i].index.repetition).collect();
     Ok(DicomSeries {
