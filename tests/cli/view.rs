@@ -109,7 +109,9 @@ fn pages_need_no_network_and_contain_all_images() {
     };
     write(&dir, "a.h5", &[volume.clone(), localizer, sagittal]);
     write(&dir, "a.cfl", &[volume]);
-    dir.ok("view a.h5 a.cfl -o page.HTML");
+    // The file of two sizes causes a warning.
+    let out = dir.run("view a.h5 a.cfl -o page.HTML");
+    assert!(out.status == Some(0) && out.stderr.contains("2 series of images"), "{out:?}");
     let page = page_text(&dir, "page.HTML");
     for word in ["http:", "https:", "//cdn", "src=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
         assert!(!page.contains(word), "the page contains {word}");

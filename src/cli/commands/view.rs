@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 /// Writes a page to look at images in a browser: one HTML file, without network
 ///
 /// The page has sliders for slices, frames (repetitions, contrasts, ...) and coils, window and level, magnitude, phase
-/// and difference, two images side by side, the planes of volumes, and the value of the voxel under the cursor. It needs
-/// a browser of 2023 or newer (Chrome and Edge 80, Firefox 113, Safari 16.4).
+/// and difference, two images side by side, the planes of volumes, and the value of the voxel under the cursor. It
+/// needs a browser of 2023 or newer: Chrome or Edge from 80, Firefox from 113, Safari from 16.4.
 ///
-/// The page contains all voxels, rounded: magnitudes have 8 bits and phases 6, and the page shows the steps. If it would
-/// then have more than 20 MB, or 20 MB for each 256 x 256 x 256 voxels, phases and magnitudes have fewer bits, and a
+/// The page contains all voxels, rounded: magnitudes have 8 bits and phases 6, and the page shows the steps. If it
+/// would have more than 20 MB, or 20 MB for each 256 x 256 x 256 voxels, phases and magnitudes have fewer bits, and a
 /// warning is printed.
 #[derive(clap::Args)]
 #[command(after_help = "Example: two images side by side, and their difference:\n  \
@@ -35,8 +35,8 @@ pub struct ViewArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Bits of magnitudes (2 to 8) and of phases (1 to 8, or 0 for a page without phases). Default: 8,6, or fewer if the
-    /// page would be too large
+    /// Bits of magnitudes (2 to 8) and of phases (1 to 8, or 0 for a page without phases). Default: 8,6, or fewer if
+    /// the page would be too large
     #[arg(long, value_name = "M,P", value_delimiter = ',')]
     bits: Option<Vec<u32>>,
 }

@@ -287,7 +287,7 @@ impl<'a, R: Reconstruction> Job<'a, R> {
         };
         // Frames of a series of shots are numbered as repetitions.
         let numbered = |(frame, entry): (usize, PictureEntry)| {
-            let repetition = entry.index.repetition + frame as u16;
+            let repetition = entry.index.repetition.saturating_add(u16::try_from(frame).unwrap_or(u16::MAX));
             PictureEntry { index: ScanIndex { repetition, ..entry.index }, ..entry }
         };
         let pictures: Vec<PictureEntry> = numbers().flat_map(frames).map(numbered).collect();
