@@ -3,8 +3,8 @@
 //! - Magnitudes and real numbers are multiples of one step per series. Phases have a power of two of levels.
 //! - Each slice is compressed by itself (zlib), so that the page decompresses only what it shows. The first byte is the
 //!   filter: 0, or 1 if each level is the difference from the previous one.
-//! - Bytes become the UTF-16 code units 0x2000 to 0x9FFF, with 15 bits in each. None of them has a meaning in HTML, and
-//!   none is a surrogate. Base64 would need 25 % more bytes in the file.
+//! - Bytes become the UTF-16 code units 0x2000 to 0x9FFF, with 15 bits in each. These units are neither markup of
+//!   HTML nor surrogates. Base64 would need 25 % more bytes in the file.
 
 use super::image::Image;
 use miniz_oxide::deflate::core::{self, CompressionStrategy, CompressorOxide, TDEFLFlush, TDEFLStatus};
@@ -266,8 +266,8 @@ fn entropy(bytes: &[u8]) -> f64 {
     share.map(|p| -p * p.log2()).sum()
 }
 
-/// Compresses bytes (zlib). Short repetitions are not used: in noise they cost more bits than the levels themselves,
-/// which flate2 does not offer.
+/// Compresses bytes (zlib) without short repetitions. In noise these take more bits than the levels themselves. flate2
+/// does not offer this strategy.
 fn zlib(bytes: &[u8]) -> Result<Vec<u8>> {
     // A positive number of window bits selects the header of zlib.
     let flags = core::create_comp_flags_from_zip_params(ZLIB_LEVEL, 15, CompressionStrategy::Filtered as i32);

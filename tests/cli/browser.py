@@ -17,7 +17,7 @@ TIMEOUT_S = 120
 
 
 def find():
-    """Returns the browser's program; None if there is none."""
+    """Returns the browser's program, or None."""
     given = os.environ.get("RECON_TEST_CHROMIUM")
     if given:
         return given
@@ -136,8 +136,8 @@ class Browser:
         return time.monotonic() - started
 
     def open(self, path, fragment=""):
-        """Opens a page of `recon view`. Returns the seconds until its first image is drawn."""
-        address = Path(path).resolve().as_uri() + fragment
+        """Opens a page of `recon view`, a file or an address. Returns the seconds until its first image is drawn."""
+        address = (path if str(path).startswith("http:") else Path(path).resolve().as_uri()) + fragment
         # A page with a different fragment alone would not be loaded again.
         self.call("Page.navigate", url="about:blank")
         self.wait("location.href === 'about:blank'")

@@ -9,10 +9,13 @@
 import array
 import base64
 import cmath
+import http.server
 import math
 import os
 import struct
 import sys
+import threading
+from functools import partial
 from pathlib import Path
 
 from browser import Browser
@@ -75,7 +78,10 @@ def pixels(browser, panel):
     """Returns columns, rows and grey values of a panel, which must be grey and opaque."""
     width, height, data = browser.js(
         f"(() => {{ const c = document.querySelector('#panel-{panel} canvas');"
-        " return [c.width, c.height, [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]]; })()")
+        # A copy: Chromium warns if the canvas itself is read more than once.
+        " const copy = new OffscreenCanvas(c.width, c.height).getContext('2d', { willReadFrequently: true });"
+        " copy.drawImage(c, 0, 0);"
+        " return [c.width, c.height, [...copy.getImageData(0, 0, c.width, c.height).data]]; })()")
     for i in range(0, len(data), 4):
         assert data[i] == data[i + 1] == data[i + 2] and data[i + 3] == 255, data[i:i + 4]
     return width, height, data[::4]
@@ -313,6 +319,23 @@ def check_damage(browser, page):
     browser.errors.clear()
 
 
+def check_server(browser, folder):
+    """A web server that declares UTF-8 does not change the page: its byte order mark has priority."""
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        extensions_map = {".html": "text/html; charset=utf-8"}
+
+        def log_message(self, *_):
+            """Prints nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser.open(f"http://127.0.0.1:{server.server_port}/page.html", "#right=-1&low=0.5&high=3.5&slice=1")
+        server.shutdown()
+    assert browser.js("document.characterSet") == "UTF-16LE"
+    step = largest(magnitude, NX, NY, NZ) / 255
+    compare(browser, "left", (NX, NY), lambda c, r: magnitude(c, NY - 1 - r, 1), (0.5, 3.5), step / 2)
+
+
 def check(folder):
     """Runs all checks. Each page must request nothing but itself, and report no error."""
     page, names = folder / "page.html", folder / "names.html"
@@ -329,7 +352,8 @@ def check(folder):
         requested = {address.split("#")[0] for address in browser.requests}
         assert requested <= expected, requested - expected
         assert page.resolve().as_uri() in requested
-    print("check_names, check_damage, and requests")
+        check_server(browser, folder)
+    print("check_names, check_damage, check_server, and requests")
 
 
 def measure(pages):

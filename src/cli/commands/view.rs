@@ -17,11 +17,11 @@ use std::path::{Path, PathBuf};
 /// Writes a page to look at images in a browser: one HTML file, without network
 ///
 /// The page has sliders for slices, frames (repetitions, contrasts, ...) and coils, window and level, magnitude, phase
-/// and difference, two images side by side, the planes of volumes, and the value of the voxel under the cursor. It needs
-/// a browser of 2023 or newer (Chrome and Edge 80, Firefox 113, Safari 16.4).
+/// and difference, two images side by side, the planes of volumes, and the value of the voxel under the cursor. It
+/// needs a browser of 2023 or newer: Chrome or Edge from 80, Firefox from 113, Safari from 16.4.
 ///
-/// The page contains all voxels, rounded: magnitudes have 8 bits and phases 6, and the page shows the steps. If it would
-/// then have more than 20 MB, or 20 MB for each 256 x 256 x 256 voxels, phases and magnitudes have fewer bits, and a
+/// The page contains all voxels, rounded: magnitudes have 8 bits and phases 6, and the page shows the steps. If it
+/// would have more than 20 MB, or 20 MB for each 256 x 256 x 256 voxels, phases and magnitudes have fewer bits, and a
 /// warning is printed.
 #[derive(clap::Args)]
 #[command(after_help = "Example: two images side by side, and their difference:\n  \
@@ -35,8 +35,8 @@ pub struct ViewArgs {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 
-    /// Bits of magnitudes (2 to 8) and of phases (1 to 8, or 0 for a page without phases). Default: 8,6, or fewer if the
-    /// page would be too large
+    /// Bits of magnitudes (2 to 8) and of phases (1 to 8, or 0 for a page without phases). Default: 8,6, or fewer if
+    /// the page would be too large
     #[arg(long, value_name = "M,P", value_delimiter = ',')]
     bits: Option<Vec<u32>>,
 }
@@ -46,6 +46,8 @@ const BITS: [[u32; 2]; 7] = [[8, 6], [8, 5], [8, 4], [7, 4], [6, 4], [6, 3], [5,
 /// Bytes of a page of at most `PAGE_VOXELS` voxels; larger pages have proportionally more.
 const PAGE_BYTES: usize = 20_000_000;
 const PAGE_VOXELS: usize = 256 * 256 * 256;
+/// Largest page in bytes. Browsers keep the text several times.
+const MAX_PAGE_BYTES: usize = 1_000_000_000;
 /// Bytes of a voxel in a page that does not compress: 14 bits, and 15 bits in each code unit of text.
 const MAX_BYTES_PER_VOXEL: f64 = 14.0 / 15.0 * 2.1;
 /// Bytes of a page without voxels: an upper bound.
@@ -80,7 +82,22 @@ pub fn run(args: &ViewArgs) -> Result<()> {
         Some(bits) => encode(&all, bits)?,
         None => encode_within_limit(&all)?,
     };
+    let bytes = page_bytes(&encoded);
+    if bytes > MAX_PAGE_BYTES {
+        bail!(
+            Unsupported,
+            "{}: the page would have {} MB, and browsers open at most about {} MB: give fewer files, or files of fewer \
+             slices and repetitions",
+            args.output.display(),
+            bytes / 1_000_000,
+            MAX_PAGE_BYTES / 1_000_000
+        );
+    }
     write_page(&args.output, &all, &encoded)
+}
+
+fn page_bytes(encoded: &[EncodedSeries]) -> usize {
+    encoded.iter().map(EncodedSeries::page_bytes).sum()
 }
 
 fn checked_bits(bits: &[u32]) -> Result<ViewBits> {
@@ -159,7 +176,7 @@ fn encode_within_limit(all: &[PageSeries]) -> Result<Vec<EncodedSeries>> {
             continue;
         }
         let encoded = encode(all, bits)?;
-        if is_last || encoded.iter().map(EncodedSeries::page_bytes).sum::<usize>() <= limit {
+        if is_last || page_bytes(&encoded) <= limit {
             if [magnitude, phase] != BITS[0] {
                 log::warn!(
                     "magnitudes have {magnitude} bits and phases {phase}, because the page would otherwise have more than \

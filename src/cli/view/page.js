@@ -597,7 +597,7 @@ function readAddress() {
   };
   ["left", "right"].forEach((name) => whole(name, allSeries.length - 1));
   whole("plane", 2);
-  if (given.has("plane")) state.slice = middleSlice(state.plane);
+  if (["left", "right", "plane"].some((name) => given.has(name))) state.slice = middleSlice(state.plane);
   ["slice", "frame", "coil"].forEach((name) => whole(name, Infinity));
   const mode = given.get("mode");
   if (document.querySelector(`input[name=mode][value="${CSS.escape(mode ?? "")}"]`)) state.mode = mode;
