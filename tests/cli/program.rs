@@ -31,6 +31,7 @@ mod reader;
 mod reconstruction;
 mod scan_example;
 mod scanner;
+mod streams;
 mod tool_box;
 mod trajectories;
 mod velocity;

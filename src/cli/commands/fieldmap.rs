@@ -2,14 +2,15 @@
 
 use crate::commands::grid::Gridding;
 use crate::options::{
-    defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, InputArgs, MatrixChoice, PlanArgs,
-    WhiteningChoice,
+    defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, InputArgs, MapFile, MatrixChoice, OutputArgs,
+    PlanArgs, WhiteningChoice,
 };
 use crate::reader::{read_either, read_images, FileContents};
 use crate::run::job::{reconstruct, Reconstructed};
 use crate::run::output::{files_of, report_of, write_images, Outputs};
 use crate::run::precision::cast;
 use crate::run::session::Session;
+use crate::run::streams::input_path;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::error::try_vec;
@@ -44,9 +45,8 @@ pub struct FieldMapArgs {
     #[arg(value_name = "FILE", required = true, help = inputs_help())]
     inputs: Vec<PathBuf>,
 
-    #[arg(help = FileUse::WriteSignedImages.help("Map to write; its ending selects the file format"))]
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs<MapFile>,
 
     #[command(flatten)]
     acquisitions: AcquisitionArgs,
@@ -117,7 +117,7 @@ struct Echo {
 
 pub fn run(args: &FieldMapArgs) -> Result<()> {
     args.plan.options()?;
-    for path in std::iter::once(&args.output).chain(&args.decay) {
+    for path in std::iter::once(&args.output.output).chain(&args.decay) {
         FileUse::WriteSignedImages.format(path).map_err(|e| e.within("a field map has a sign"))?;
     }
     let decay_files: Vec<PathBuf> = args.decay.iter().flat_map(|path| files_of(path)).collect();
@@ -128,7 +128,7 @@ pub fn run(args: &FieldMapArgs) -> Result<()> {
 
 impl FieldMapArgs {
     fn outputs(&self) -> Outputs<'_> {
-        Outputs { image: &self.output, report: self.report.as_deref() }
+        Outputs { image: &self.output.output, report: self.report.as_deref() }
     }
 
     /// Checks, before the computation, that the maps form the volumes of NIfTI files.
@@ -137,7 +137,7 @@ impl FieldMapArgs {
             Some(ImageGeometry { index: *index, ..ImageGeometry::new(&echoes.first()?.image) })
         };
         let geometries: Vec<ImageGeometry> = maps.iter().filter_map(geometry).collect();
-        for image in std::iter::once(&self.output).chain(&self.decay) {
+        for image in std::iter::once(&self.output.output).chain(&self.decay) {
             let inputs = self.inputs.iter().chain(self.whiten.file());
             Outputs { image, report: None }.check_volumes(&geometries, &[], inputs)?;
         }
@@ -198,8 +198,8 @@ fn map_name(index: &ScanIndex) -> String {
 /// Reads the echoes of all maps, and the header; `None` for images.
 fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<Header>)> {
     match &args.inputs[..] {
-        [file] => match Format::of(file) {
-            Some(Format::Ismrmrd) => match read_either(file, &args.group, args.acquisitions.options())? {
+        [file] => match Format::of(input_path(file)?.as_ref()) {
+            Some(Format::Ismrmrd) => match read_either(&input_path(file)?, &args.group, args.acquisitions.options())? {
                 FileContents::Raw(dataset) => grid_echoes::<T>(args, *dataset),
                 FileContents::Images(images) => Ok((echoes_of_contrasts(args, images)?, None)),
             },

@@ -4,6 +4,7 @@ mod acquisitions;
 mod choices;
 pub mod defaults;
 mod off_resonance;
+mod output;
 mod phase_difference;
 
 pub use acquisitions::AcquisitionArgs;
@@ -12,6 +13,7 @@ pub use choices::{
     PrecisionKind, PriorKind, SimdKind,
 };
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
+pub use output::{AnyFile, MapFile, OutputArgs, RawFile, WeightFile};
 pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
 
 use choices::{BasisKind, WindowKind};
@@ -216,14 +218,6 @@ impl RawDataArgs {
             compress: None,
         }
     }
-}
-
-/// The option for the image that a reconstruction writes.
-#[derive(Args)]
-pub struct OutputArgs {
-    #[arg(help = FileUse::WriteImages.help("Image to write; its ending selects the file format"))]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
 }
 
 /// Options for the computation of plans.

@@ -1,5 +1,6 @@
 //! Outputs: their checks before the computation, images, reports, and text on the standard output.
 
+use crate::run::streams::{check_standard_output, is_standard_output, write_output};
 use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
@@ -58,6 +59,10 @@ pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &
     let mut checked: Vec<(PathBuf, atomic_file::Identity)> = Vec::new();
     for output in outputs {
         let shown = output.display();
+        if is_standard_output(output) {
+            check_standard_output()?;
+            continue;
+        }
         atomic_file::check_writable(output)?;
         let Some((path, id)) = identify(output) else { continue };
         if inputs.iter().any(|(_, other)| *other == id) {
@@ -91,6 +96,23 @@ pub fn check_sizes(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3], us
         );
     }
     Ok(())
+}
+
+/// Returns the NIfTI files of images: one per volume.
+///
+/// # Errors
+/// `InvalidArgument` if the images do not form volumes, or if the standard output would need several files.
+pub fn volume_files(path: &Path, images: &[ImageGeometry]) -> Result<Vec<PathBuf>> {
+    let stacks = divide_into_stacks(images).map_err(|e| e.within(path.display()))?;
+    if stacks.len() > 1 && is_standard_output(path) {
+        bail!(
+            InvalidArgument,
+            "the images are {} volumes, which need one NIfTI file each, and the standard output receives one file: give \
+             --format h5, or select images",
+            stacks.len()
+        );
+    }
+    Ok(file_names(path, &stacks))
 }
 
 /// Returns "1 image" or "n images".
@@ -129,8 +151,7 @@ impl Outputs<'_> {
         if Format::of(self.image) != Some(Format::Nifti) {
             return Ok(());
         }
-        let stacks = divide_into_stacks(images).map_err(|e| e.within(self.image.display()))?;
-        self.check_files(file_names(self.image, &stacks), further, inputs)
+        self.check_files(volume_files(self.image, images)?, further, inputs)
     }
 
     fn check_files<'a>(
@@ -139,6 +160,9 @@ impl Outputs<'_> {
         further: &[PathBuf],
         inputs: impl IntoIterator<Item = &'a PathBuf>,
     ) -> Result<()> {
+        if is_standard_output(self.image) && self.report == Some(Path::new(STANDARD_OUTPUT)) {
+            bail!(InvalidArgument, "--report -: the image goes to the standard output: write the report to a file");
+        }
         files.extend(self.report.filter(|path| *path != Path::new(STANDARD_OUTPUT)).map(Path::to_owned));
         files.extend_from_slice(further);
         check_outputs(&files, inputs)
@@ -146,18 +170,20 @@ impl Outputs<'_> {
 
     /// Writes images and report along with `files`. Either all outputs appear, or none.
     pub fn write(&self, mut files: AtomicFiles, images: &[Image], reports: Vec<serde_json::Value>) -> Result<()> {
-        write_images(&mut files, self.image, images)?;
         let report = format!("{:#}\n", serde_json::Value::Array(reports));
-        let printed = match self.report {
-            Some(path) if path == Path::new(STANDARD_OUTPUT) => print(&report),
-            Some(path) => write_text(&mut files, path, &report),
-            None => Ok(()),
-        };
-        match printed {
-            // The image is written even if the reader of the report closes it early.
-            Err(e) if !is_closed_by_reader(&e) => Err(e),
-            printed => files.commit().and(printed),
+        match self.report {
+            Some(path) if path == Path::new(STANDARD_OUTPUT) => {
+                write_images(&mut files, self.image, images)?;
+                match print(&report) {
+                    // The image is written even if the reader of the report closes it early.
+                    Err(e) if !is_closed_by_reader(&e) => return Err(e),
+                    printed => return files.commit().and(printed),
+                }
+            }
+            Some(path) => write_text(&mut files, path, &report)?,
+            None => {}
         }
+        write_output(files, self.image, |files, path| write_images(files, path, images))
     }
 }
 
