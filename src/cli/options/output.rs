@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
 /// The contents of an output.
-pub trait FileContents {
+pub trait OutputContents {
     /// Returns the help text of the option `--output`.
     fn help() -> String;
 }
@@ -15,7 +15,7 @@ pub trait FileContents {
 /// An image.
 pub struct ImageFile;
 
-impl FileContents for ImageFile {
+impl OutputContents for ImageFile {
     fn help() -> String {
         FileUse::WriteImages.help("Image to write; its ending selects the file format. `-` is the standard output")
     }
@@ -24,7 +24,7 @@ impl FileContents for ImageFile {
 /// Raw data.
 pub struct RawFile;
 
-impl FileContents for RawFile {
+impl OutputContents for RawFile {
     fn help() -> String {
         format!(
             "Raw data to write. Its ending selects the file format: {} for ISMRMRD; {} for BART, with the trajectory \
@@ -38,7 +38,7 @@ impl FileContents for RawFile {
 /// Images or raw data.
 pub struct AnyFile;
 
-impl FileContents for AnyFile {
+impl OutputContents for AnyFile {
     fn help() -> String {
         FileUse::WriteImages.help("File to write; its ending selects the file format. `-` is the standard output")
     }
@@ -47,7 +47,7 @@ impl FileContents for AnyFile {
 /// A map of numbers with a sign.
 pub struct MapFile;
 
-impl FileContents for MapFile {
+impl OutputContents for MapFile {
     fn help() -> String {
         FileUse::WriteSignedImages.help("Map to write; its ending selects the file format. `-` is the standard output")
     }
@@ -56,7 +56,7 @@ impl FileContents for MapFile {
 /// Density weights.
 pub struct WeightFile;
 
-impl FileContents for WeightFile {
+impl OutputContents for WeightFile {
     fn help() -> String {
         FileUse::WriteWeights.help("Weights to write; the ending selects the file format. `-` is the standard output")
     }
@@ -85,7 +85,7 @@ fn parse_format(text: &str) -> Result<String, String> {
     }
 }
 
-impl<C: FileContents> Args for OutputArgs<C> {
+impl<C: OutputContents> Args for OutputArgs<C> {
     fn augment_args(command: Command) -> Command {
         let output = Arg::new(OUTPUT).short('o').long(OUTPUT).value_name("FILE").required(true).help(C::help());
         let format = Arg::new(FORMAT).long(FORMAT).value_name("FORMAT").value_parser(parse_format);
@@ -99,7 +99,7 @@ impl<C: FileContents> Args for OutputArgs<C> {
     }
 }
 
-impl<C: FileContents> FromArgMatches for OutputArgs<C> {
+impl<C: OutputContents> FromArgMatches for OutputArgs<C> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let error = |text: String| Error::raw(ErrorKind::ValueValidation, text);
         let Some(output) = matches.get_one::<PathBuf>(OUTPUT) else {
