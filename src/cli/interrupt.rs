@@ -34,6 +34,7 @@ pub fn install() {
             return;
         }
         let _no_more_files = recon::atomic_file::remove_temporary_files();
+        crate::run::streams::remove_folder();
         let _ = writeln!(std::io::stderr(), "\nrecon: error: interrupted");
         // SAFETY: the call takes no address, and runs no destructors that other threads could interfere with.
         unsafe { libc::_exit(128 + signal) }

@@ -13,7 +13,7 @@ use commands::{
 };
 use recon::{Error, ErrorKind};
 use recon_files::formats;
-use run::output;
+use run::{output, streams};
 use std::io::Write;
 use std::panic;
 use std::process::ExitCode;
@@ -90,6 +90,7 @@ fn main() -> ExitCode {
     panic::set_hook(Box::new(report_panic));
     progress::start_log(program.verbose, program.quiet);
     interrupt::install();
+    let _folder = streams::FolderGuard;
     let result = match program.command {
         Command::Info(args) => info::run(&args),
         Command::Simulate(args) => simulate::run(&args),
@@ -112,6 +113,8 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // A reader that closes the output early, such as `head`, is not an error.
         Err(e) if output::is_closed_by_reader(&e) => ExitCode::SUCCESS,
+        // Part of a file is not a result.
+        Err(e) if streams::is_closed_early(&e) => ExitCode::FAILURE,
         Err(e) => {
             report_error(&e);
             ExitCode::FAILURE

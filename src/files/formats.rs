@@ -46,6 +46,10 @@ pub enum FileUse {
     WritePicture,
     /// Writing density weights.
     WriteWeights,
+    /// Reading from the standard input: one file, recognised by its contents.
+    ReadStream,
+    /// Writing to the standard output: one file.
+    WriteStream,
 }
 
 /// A row of the table of file formats.
@@ -76,6 +80,8 @@ const FORMATS: [FormatEntry; 7] = [
             WriteComplexImages,
             WriteMixedSizes,
             WriteWeights,
+            ReadStream,
+            WriteStream,
         ],
         contents: "raw data; complex images of any sizes",
     },
@@ -90,35 +96,35 @@ const FORMATS: [FormatEntry; 7] = [
         format: Format::Nifti,
         name: "NIfTI",
         extensions: &[".nii", ".nii.gz"],
-        uses: &[ReadImages, WriteImages, WriteSignedImages],
+        uses: &[ReadImages, WriteImages, WriteSignedImages, ReadStream, WriteStream],
         contents: "volumes of slices, repetitions in the fourth dimension; magnitudes unless all numbers are real",
     },
     FormatEntry {
         format: Format::Dicom,
         name: "DICOM",
         extensions: &[".dcm"],
-        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteMixedSizes],
+        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteMixedSizes, ReadStream, WriteStream],
         contents: "a file for each slice and repetition, 16 bits; magnitudes unless all numbers are real",
     },
     FormatEntry {
         format: Format::Numpy,
         name: "NumPy",
         extensions: &[".npy"],
-        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
+        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights, ReadStream, WriteStream],
         contents: "complex images of one size, [images, channels, z, y, x] without leading ones",
     },
     FormatEntry {
         format: Format::Matlab,
         name: "MATLAB and Octave",
         extensions: &[".mat"],
-        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
+        uses: &[ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights, ReadStream, WriteStream],
         contents: "complex images of one size, [x, y, z, channels, images], with positions and counters",
     },
     FormatEntry {
         format: Format::Png,
         name: "PNG",
         extensions: &[".png"],
-        uses: &[WriteImages, WritePicture],
+        uses: &[WriteImages, WritePicture, WriteStream],
         contents: "written only: magnitudes of images of one size, a mosaic of slices, coils and frames",
     },
 ];
@@ -171,6 +177,21 @@ impl FileUse {
     }
 }
 
+/// Returns the extension for a file with these first bytes; `None` if they do not identify a format. 348 bytes identify
+/// every format.
+pub fn extension_of_contents(start: &[u8]) -> Option<&'static str> {
+    let begins = |bytes: &[u8]| start.starts_with(bytes);
+    match start {
+        _ if begins(b"\x89HDF\r\n\x1a\n") => Some(".h5"),
+        _ if begins(b"\x93NUMPY") => Some(".npy"),
+        _ if begins(&[0x1f, 0x8b]) => Some(".nii.gz"),
+        _ if begins(&348i32.to_le_bytes()) || begins(&348i32.to_be_bytes()) => Some(".nii"),
+        _ if matches!(start.get(126..128), Some(b"IM" | b"MI")) => Some(".mat"),
+        _ if matches!(start.get(128..132), Some(b"DICM")) => Some(".dcm"),
+        _ => None,
+    }
+}
+
 fn list(is_listed: impl Fn(&FormatEntry) -> bool) -> String {
     let extensions = FORMATS.iter().filter(|entry| is_listed(entry)).flat_map(|entry| entry.extensions);
     extensions.copied().collect::<Vec<_>>().join(", ")
@@ -204,6 +225,25 @@ mod tests {
         assert!(WriteComplexImages.allows(Path::new("a.cfl")) && !WriteComplexImages.allows(Path::new("a.nii")));
         assert_eq!(WriteRawData.extensions(), ".h5, .mrd, .cfl, .hdr");
         assert_eq!(Format::Nifti.extensions(), ".nii, .nii.gz");
+    }
+
+    #[test]
+    fn contents_identify_formats() {
+        for (start, extension) in [
+            (&b"\x89HDF\r\n\x1a\nx"[..], Some(".h5")),
+            (b"\x93NUMPY\x01", Some(".npy")),
+            (b"\x1f\x8b\x08", Some(".nii.gz")),
+            (&[0x5c, 1, 0, 0, 9], Some(".nii")),
+            (&[0, 0, 1, 0x5c], Some(".nii")),
+            (&[&[b' '; 124][..], b"\x00\x01IM"].concat(), Some(".mat")),
+            (&[&[0; 128][..], b"DICM"].concat(), Some(".dcm")),
+            (b"MATLAB", None),
+            (b"", None),
+        ] {
+            assert_eq!(extension_of_contents(start), extension, "{start:?}");
+            let allowed = extension.is_none_or(|e| ReadStream.allows(Path::new(&format!("a{e}"))));
+            assert!(allowed, "{extension:?}");
+        }
     }
 
     /// Compares the table under "Files" of docs/program.md with the table of formats: extensions, and whether a format

@@ -33,6 +33,7 @@ mod raw_file;
 mod reconstruction;
 mod scan_example;
 mod scanner;
+mod streams;
 mod tool_box;
 mod trajectories;
 mod velocity;

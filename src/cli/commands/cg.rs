@@ -1,8 +1,8 @@
 //! `recon cg`.
 
 use crate::options::{
-    defaults, Combination, DensityArgs, InputArgs, LambdaUnitKind, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs,
-    PlanArgs, PriorKind,
+    defaults, Combination, DensityArgs, ImageOutputArgs, InputArgs, LambdaUnitKind, OffResonanceArgs,
+    PhaseDifferenceArgs, PlanArgs, PriorKind,
 };
 use crate::run::coil_maps::{self, shares_maps, CoilMapFile};
 use crate::run::input::scan_name;
@@ -55,7 +55,7 @@ pub struct CgArgs {
     input: InputArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: ImageOutputArgs,
 
     #[command(flatten)]
     solver: RegularisedLeastSquares,

@@ -6,8 +6,9 @@ use crate::run::input;
 use crate::run::output::{check_outputs, check_sizes, image_files, write_images};
 use crate::run::precision::to_single;
 use crate::run::session::Session;
+use crate::run::streams::write_output;
 use crate::run::weights::warn_of_file_weights;
-use recon::atomic_file::write_atomically;
+use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::{Real, Result};
 use recon_files::{Dataset, FileUse, Image};
@@ -61,7 +62,7 @@ pub fn run(args: &CoilMapsArgs) -> Result<()> {
     let dataset = input::read(&args.input)?;
     let maps = in_precision!(args.plan.precision, estimate_all(args, dataset))?;
     check_sizes(output, maps.iter().map(|image| (image.dims, image.channels)))?;
-    write_atomically(|files| write_images(files, output, &maps))
+    write_output(AtomicFiles::new(), output, |files, path| write_images(files, path, &maps))
 }
 
 /// Returns one set of maps per group of scans that share their maps.

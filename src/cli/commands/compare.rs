@@ -4,6 +4,7 @@ use crate::run::output::{check_outputs, say};
 use crate::run::precision::is_magnitude;
 use crate::run::resize::order_hint;
 use crate::run::resize::zeros;
+use crate::run::streams::input_path;
 use clap::ValueEnum;
 use recon::atomic_file::write_atomically;
 use recon::bail;
@@ -126,7 +127,7 @@ impl ImageVolume {
 
 /// Reads all images of a file, channels as separate images.
 fn read_volumes(path: &Path) -> Result<Vec<ImageVolume>> {
-    let images = read_images(path)?;
+    let images = read_images(&input_path(path)?)?;
     let volume = |image: &Image, c: usize| ImageVolume {
         dims: image.dims,
         data: image.channel(c).iter().map(|z| Complex::new(z.re as f64, z.im as f64)).collect(),

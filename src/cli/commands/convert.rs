@@ -1,17 +1,17 @@
 //! `recon convert`.
 
-use crate::options::{MatrixChoice, RawDataArgs};
+use crate::options::{AnyFile, MatrixChoice, OutputArgs, RawDataArgs};
 use crate::run::input;
-use crate::run::output::{check_outputs, check_sizes, image_files, write_images};
+use crate::run::output::{check_outputs, check_sizes, image_files, volume_files, write_images};
 use crate::run::raw_output::{dataset_of, raw_files, write_raw_data};
+use crate::run::streams::{input_path, write_output};
 use recon::acquisition::AcquisitionUse;
-use recon::atomic_file::write_atomically;
+use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::Result;
 use recon_files::ismrmrd::{read_either, FileContents};
-use recon_files::nifti::file_names;
 use recon_files::read_images;
-use recon_files::stacks::{divide_into_stacks, ImageGeometry};
+use recon_files::stacks::ImageGeometry;
 use recon_files::{read_cfl, Dataset, FileUse, Format, Image};
 use std::path::{Path, PathBuf};
 
@@ -34,9 +34,8 @@ pub struct ConvertArgs {
     #[arg(help = FileUse::ReadImages.help("Images, raw data of ISMRMRD, or k-space of BART with --trajectory"))]
     input: PathBuf,
 
-    #[arg(help = FileUse::WriteImages.help("File to write; its ending selects the file format"))]
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs<AnyFile>,
 
     /// Trajectory of BART, [3, samples, shots] in cycles per field of view: the input is k-space of BART
     #[arg(long, value_name = "FILE", requires = "matrix", help_heading = "Input")]
@@ -58,23 +57,27 @@ pub struct ConvertArgs {
 pub fn run(args: &ConvertArgs) -> Result<()> {
     let fov_mm = checked_fov(&args.fov)?;
     // Formats of raw data are also formats of images.
-    check_outputs(&image_files(&args.output)?, args.inputs())?;
+    check_outputs(&image_files(&args.output.output)?, args.inputs())?;
     let input = args.raw.input(&args.input, args.trajectory.as_ref(), args.matrix.as_ref());
     if args.trajectory.is_some() {
         let mut dataset = input::read(&input)?;
         let scan = &mut dataset.scans[0];
         (scan.encoded_fov_mm, scan.recon_fov_mm) = (fov_mm, fov_mm);
         let dataset = dataset_of(dataset.scans.remove(0));
-        if fov_mm[0] == 0.0 && Format::of(&args.output) == Some(Format::Ismrmrd) {
-            log::warn!("{}: the field of view is unknown, and 0 is written: --fov sets it", args.output.display());
+        if fov_mm[0] == 0.0 && Format::of(&args.output.output) == Some(Format::Ismrmrd) {
+            log::warn!(
+                "{}: the field of view is unknown, and 0 is written: --fov sets it",
+                args.output.output.display()
+            );
         }
         return write_dataset(args, &dataset);
     }
-    if Format::of(&args.input) != Some(Format::Ismrmrd) {
-        warn_of_kspace(&args.input)?;
-        return write_selected_images(args, read_images(&args.input)?);
+    let path = input_path(&args.input)?;
+    if Format::of(&path) != Some(Format::Ismrmrd) {
+        warn_of_kspace(&path)?;
+        return write_selected_images(args, read_images(&path)?);
     }
-    match read_either(&args.input, &args.raw.group, args.raw.acquisitions.options())? {
+    match read_either(&path, &args.raw.group, args.raw.acquisitions.options())? {
         FileContents::Raw(dataset) => {
             let dataset = input::prepare(&input, *dataset)?;
             warn_of_lost_acquisitions(args, &dataset);
@@ -117,21 +120,21 @@ fn warn_of_kspace(path: &Path) -> Result<()> {
 }
 
 fn write_dataset(args: &ConvertArgs, dataset: &Dataset) -> Result<()> {
-    let outputs = raw_files(&args.output).map_err(|e| e.within("raw data"))?;
+    let outputs = raw_files(&args.output.output).map_err(|e| e.within("raw data"))?;
     check_outputs(&outputs, args.inputs())?;
-    write_atomically(|files| write_raw_data(files, &args.output, dataset))
+    write_output(AtomicFiles::new(), &args.output.output, |files, path| write_raw_data(files, path, dataset))
 }
 
 /// Warns of parts of an ISMRMRD file that are not written.
 fn warn_of_lost_acquisitions(args: &ConvertArgs, dataset: &Dataset) {
-    let shown = args.output.display();
+    let shown = args.output.output.display();
     let mut lost = Vec::new();
     let unused = |usage: &AcquisitionUse| matches!(usage, AcquisitionUse::Unused(_));
     let count: usize = dataset.uses.iter().filter(|(usage, _)| unused(usage)).map(|(_, n)| n).sum();
     if count > 0 {
         lost.push(format!("{count} acquisitions that no image uses"));
     }
-    if Format::of(&args.output) == Some(Format::Bart) {
+    if Format::of(&args.output.output) == Some(Format::Bart) {
         let has_weights = dataset.scans.iter().any(|scan| scan.weights.is_some());
         let is_placed = dataset.scans.iter().any(|scan| scan.placement.is_known());
         for (is_lost, what) in [
@@ -161,14 +164,13 @@ fn write_selected_images(args: &ConvertArgs, mut images: Vec<Image>) -> Result<(
             args.input.display()
         );
     }
-    check_sizes(&args.output, images.iter().map(|image| (image.dims, image.channels)))?;
-    if Format::of(&args.output) == Some(Format::Nifti) {
-        let geometries: Vec<ImageGeometry> = images.iter().map(ImageGeometry::new).collect();
-        let stacks = divide_into_stacks(&geometries).map_err(|e| e.within(args.output.display()))?;
-        check_outputs(&file_names(&args.output, &stacks), args.inputs())?;
+    check_sizes(&args.output.output, images.iter().map(|image| (image.dims, image.channels)))?;
+    let geometries: Vec<ImageGeometry> = images.iter().map(ImageGeometry::new).collect();
+    if let Some(files) = volume_files(&args.output.output, &geometries)? {
+        check_outputs(&files, args.inputs())?;
     }
-    warn_of_lost_properties(&args.output, &images);
-    write_atomically(|files| write_images(files, &args.output, &images))
+    warn_of_lost_properties(&args.output.output, &images);
+    write_output(AtomicFiles::new(), &args.output.output, |files, path| write_images(files, path, &images))
 }
 
 /// Warns of properties of images that the format of a file cannot hold.
@@ -185,11 +187,8 @@ fn warn_of_lost_properties(path: &Path, images: &[Image]) {
     }
     if format == Some(Format::Png) {
         lost.push("the scale: grey levels are written");
-        if any(|image| image.dims[2] > 1) {
-            lost.push("all slices of a volume but the middle one");
-        }
     }
-    let holds_positions = matches!(format, Some(Format::Ismrmrd | Format::Nifti | Format::Matlab));
+    let holds_positions = matches!(format, Some(Format::Ismrmrd | Format::Nifti | Format::Dicom | Format::Matlab));
     if !holds_positions && any(|image| image.fov_mm.iter().any(|&mm| mm > 0.0)) {
         lost.push("the voxel size");
     }

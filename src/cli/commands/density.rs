@@ -1,12 +1,13 @@
 //! `recon density`.
 
-use crate::options::{in_precision, DensityArgs, MatrixChoice, PlanArgs, RawDataArgs};
+use crate::options::{in_precision, DensityArgs, MatrixChoice, OutputArgs, PlanArgs, RawDataArgs, WeightFile};
 use crate::run::input;
 use crate::run::output::{check_outputs, files_of};
 use crate::run::raw_output::{dataset_of, samples_and_shots, write_raw_data};
 use crate::run::session::Session;
+use crate::run::streams::write_output;
 use crate::run::weights::{warn_of_file_weights, Weights};
-use recon::atomic_file::{write_atomically, AtomicFiles};
+use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::results::check_results;
 use recon::{Complex, Real, Result};
@@ -30,9 +31,8 @@ pub struct DensityFileArgs {
     #[arg(help = FileUse::WriteRawData.help("Raw data: an ISMRMRD dataset, or k-space of BART with --trajectory"))]
     input: PathBuf,
 
-    #[arg(help = FileUse::WriteWeights.help("Weights to write; the ending selects the file format"))]
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs<WeightFile>,
 
     /// Trajectory of BART, [3, samples, shots] in cycles per field of view, for k-space of BART
     #[arg(long, value_name = "FILE", requires = "matrix", help_heading = "Input")]
@@ -54,8 +54,8 @@ pub struct DensityFileArgs {
 
 pub fn run(args: &DensityFileArgs) -> Result<()> {
     args.plan.options()?;
-    FileUse::WriteWeights.format(&args.output)?;
-    check_outputs(&files_of(&args.output), std::iter::once(&args.input).chain(&args.trajectory))?;
+    FileUse::WriteWeights.format(&args.output.output)?;
+    check_outputs(&files_of(&args.output.output), std::iter::once(&args.input).chain(&args.trajectory))?;
     let input = args.raw.input(&args.input, args.trajectory.as_ref(), args.matrix.as_ref());
     let mut dataset = input::prepare(&input, input::read(&input)?)?;
     if args.trajectory.is_some() {
@@ -65,13 +65,13 @@ pub fn run(args: &DensityFileArgs) -> Result<()> {
     let (header, noise) = (dataset.header.clone(), dataset.noise.clone());
     let session = Session::new(dataset, &input, None, &args.plan)?;
     let groups = session.trajectories();
-    let is_raw_data = Format::of(&args.output) == Some(Format::Ismrmrd);
+    let is_raw_data = Format::of(&args.output.output) == Some(Format::Ismrmrd);
     if groups.len() > 1 && !is_raw_data {
         bail!(
             InvalidArgument,
             "{}: the scans have {} different trajectories, but the file has the weights of one: select one by --slice \
              and --repetition, or write a .h5 file",
-            args.output.display(),
+            args.output.output.display(),
             groups.len()
         );
     }
@@ -82,9 +82,9 @@ pub fn run(args: &DensityFileArgs) -> Result<()> {
         group.iter().for_each(|&number| scans[number].weights = Some(weights.clone()));
     }
     let dataset = Dataset { header, scans, noise, calibration, uses: Vec::new() };
-    write_atomically(|files| match is_raw_data {
-        true => write_raw_data(files, &args.output, &dataset),
-        false => write_weights(files, &args.output, &dataset),
+    write_output(AtomicFiles::new(), &args.output.output, |files, path| match is_raw_data {
+        true => write_raw_data(files, path, &dataset),
+        false => write_weights(files, path, &dataset),
     })
 }
 

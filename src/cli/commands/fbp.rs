@@ -1,6 +1,6 @@
 //! `recon fbp`.
 
-use crate::options::{defaults, Combination, FilterKind, InputArgs, OutputArgs, PlanArgs};
+use crate::options::{defaults, Combination, FilterKind, ImageOutputArgs, InputArgs, PlanArgs};
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::plan::ReusablePlan;
 use crate::run::resize::zeros;
@@ -26,7 +26,7 @@ pub struct FbpArgs {
     input: InputArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: ImageOutputArgs,
 
     #[command(flatten)]
     backprojection: Backprojection,

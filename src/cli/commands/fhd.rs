@@ -1,6 +1,6 @@
 //! `recon fhd`.
 
-use crate::options::{defaults, Combination, InputArgs, OffResonanceArgs, OutputArgs, PlanArgs};
+use crate::options::{defaults, Combination, ImageOutputArgs, InputArgs, OffResonanceArgs, PlanArgs};
 use crate::run::coil_maps::CoilMapFile;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::plan::ReusablePlan;
@@ -25,7 +25,7 @@ pub struct FhdArgs {
     input: InputArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: ImageOutputArgs,
 
     #[command(flatten)]
     adjoint: Adjoint,

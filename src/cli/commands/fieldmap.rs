@@ -2,13 +2,14 @@
 
 use crate::commands::grid::Gridding;
 use crate::options::{
-    defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, DicomArgs, InputArgs, MatrixChoice, PlanArgs,
-    WhiteningChoice,
+    defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, DicomArgs, InputArgs, MapFile, MatrixChoice,
+    OutputArgs, PlanArgs, WhiteningChoice,
 };
 use crate::run::job::{reconstruct, Reconstructed};
 use crate::run::output::{files_of, report_of, write_images_with_fields, Outputs};
 use crate::run::precision::cast;
 use crate::run::session::Session;
+use crate::run::streams::input_path;
 use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::error::try_vec;
@@ -44,9 +45,8 @@ pub struct FieldMapArgs {
     #[arg(value_name = "FILE", required = true, help = inputs_help())]
     inputs: Vec<PathBuf>,
 
-    #[arg(help = FileUse::WriteSignedImages.help("Map to write; its ending selects the file format"))]
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs<MapFile>,
 
     #[command(flatten)]
     dicom: DicomArgs,
@@ -133,11 +133,11 @@ pub fn run(args: &FieldMapArgs) -> Result<()> {
 impl FieldMapArgs {
     /// Returns the files of maps that are written.
     fn images(&self) -> Vec<&Path> {
-        std::iter::once(&self.output).chain(&self.decay).map(PathBuf::as_path).collect()
+        std::iter::once(&self.output.output).chain(&self.decay).map(PathBuf::as_path).collect()
     }
 
     fn outputs(&self) -> Outputs<'_> {
-        Outputs { image: &self.output, report: self.report.as_deref() }
+        Outputs { image: &self.output.output, report: self.report.as_deref() }
     }
 
     /// Checks, before the computation, that the maps form the volumes of NIfTI files.
@@ -211,8 +211,8 @@ fn map_name(index: &ScanIndex) -> String {
 /// Reads the echoes of all maps, and the facts about the scan; `None` for images.
 fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<DicomFields>)> {
     match &args.inputs[..] {
-        [file] => match Format::of(file) {
-            Some(Format::Ismrmrd) => match read_either(file, &args.group, args.acquisitions.options())? {
+        [file] => match Format::of(input_path(file)?.as_ref()) {
+            Some(Format::Ismrmrd) => match read_either(&input_path(file)?, &args.group, args.acquisitions.options())? {
                 FileContents::Raw(dataset) => grid_echoes::<T>(args, *dataset),
                 FileContents::Images(images) => Ok((echoes_of_contrasts(args, images)?, None)),
             },

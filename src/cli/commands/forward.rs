@@ -1,6 +1,6 @@
 //! `recon forward`.
 
-use crate::options::{in_precision, OffResonanceArgs, PlanArgs, RawDataArgs};
+use crate::options::{in_precision, OffResonanceArgs, OutputArgs, PlanArgs, RawDataArgs, RawFile};
 use crate::run::coil_maps::CoilMapFile;
 use crate::run::input::{self, scan_name};
 use crate::run::output::check_outputs;
@@ -10,8 +10,9 @@ use crate::run::raw_output::{dataset_of, raw_files, write_raw_data};
 use crate::run::resize::zeros;
 use crate::run::scan_images::ScanImages;
 use crate::run::session::Session;
+use crate::run::streams::{input_path, write_output};
 use crate::run::weights::Weights;
-use recon::atomic_file::write_atomically;
+use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::results::check_results;
 use recon::scan::{Header, TrajectoryKind};
@@ -39,9 +40,8 @@ pub struct ForwardArgs {
     #[arg(help = FileUse::ReadImages.help("Image, or images"))]
     image: PathBuf,
 
-    #[arg(help = FileUse::WriteRawData.help("Raw data to write; the ending selects the file format"))]
-    #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs<RawFile>,
 
     /// Raw data of ISMRMRD with the trajectory, times and header of the new file
     #[arg(long, value_name = "FILE", required_unless_present = "trajectory", help_heading = "Input")]
@@ -70,7 +70,8 @@ pub fn run(args: &ForwardArgs) -> Result<()> {
     args.off_resonance.check()?;
     let files = [&args.like, &args.trajectory, &args.maps].into_iter().flatten();
     let inputs = std::iter::once(&args.image).chain(files).chain(args.off_resonance.files());
-    check_outputs(&raw_files(&args.output)?, inputs)?;
+    check_outputs(&raw_files(&args.output.output)?, inputs)?;
+    let image = input_path(&args.image)?;
     let mut dataset = match (&args.like, &args.trajectory) {
         (Some(like), _) => {
             let input = args.raw.input(like, None, None);
@@ -81,7 +82,7 @@ pub fn run(args: &ForwardArgs) -> Result<()> {
         }
         (None, None) => bail!(InvalidArgument, "give --like or --trajectory"),
     };
-    let coils = count_coils(args.maps.as_ref().unwrap_or(&args.image))?;
+    let coils = count_coils(args.maps.as_deref().unwrap_or(&image))?;
     for scan in &mut dataset.scans {
         (scan.coils, scan.data) = (coils, Vec::new());
         if let Some(dwell) = args.off_resonance.times.dwell() {
@@ -91,10 +92,10 @@ pub fn run(args: &ForwardArgs) -> Result<()> {
         }
     }
     let has_no_fov = |scan: &Scan| scan.encoded_fov_mm.contains(&0.0);
-    if args.trajectory.is_some() && dataset.scans.iter().any(has_no_fov) && !is_bart(&args.output) {
+    if args.trajectory.is_some() && dataset.scans.iter().any(has_no_fov) && !is_bart(&args.output.output) {
         log::warn!(
             "{}: the field of view of the image is unknown, and 0 is written: images in .h5, .nii and .mat files have it",
-            args.output.display()
+            args.output.output.display()
         );
     }
     let is_late = |scan: &Scan| scan.skipped_per_shot.iter().any(|&n| n > 0);
@@ -102,13 +103,13 @@ pub fn run(args: &ForwardArgs) -> Result<()> {
         log::warn!(
             "{}: samples that the raw data mark as discarded are not computed, and times are measured from the first \
              sample that is",
-            args.output.display()
+            args.output.output.display()
         );
     }
     let header = Header { receiver_channels: u16::try_from(coils).ok(), ..dataset.header.clone() };
-    let scans = in_precision!(args.plan.precision, samples_of(args, dataset))?;
+    let scans = in_precision!(args.plan.precision, samples_of(args, &image, dataset))?;
     let dataset = Dataset { header, scans, noise: Vec::new(), calibration: Vec::new(), uses: Vec::new() };
-    write_atomically(|files| write_raw_data(files, &args.output, &dataset))
+    write_output(AtomicFiles::new(), &args.output.output, |files, path| write_raw_data(files, path, &dataset))
 }
 
 fn is_bart(path: &Path) -> bool {
@@ -172,11 +173,11 @@ fn dataset_of_images(images: &[Image], trajectory: &Path) -> Result<Dataset> {
 }
 
 /// Returns the scans with the samples of their images.
-fn samples_of<T: Real>(args: &ForwardArgs, dataset: Dataset) -> Result<Vec<Scan>> {
+fn samples_of<T: Real>(args: &ForwardArgs, image: &Path, dataset: Dataset) -> Result<Vec<Scan>> {
     let input = args.raw.input(&args.image, None, None);
     let mut session = Session::new(dataset, &input, Some(&args.off_resonance), &args.plan)?;
     let channels = |scan: &Scan| if args.maps.is_some() { 1 } else { scan.coils };
-    let images = ScanImages::read(&args.image, &session, channels)?;
+    let images = ScanImages::read(image, &session, channels)?;
     let mut map_file = CoilMapFile::<T>::new();
     let mut all_samples: Vec<Vec<Complex<f32>>> = vec![Vec::new(); session.scans.len()];
     let mut plan: Option<ReusablePlan<T>> = None;

@@ -1,7 +1,7 @@
 //! `recon grid`.
 
 use crate::options::{
-    defaults, Combination, DensityArgs, InputArgs, OffResonanceArgs, OutputArgs, PartialFourierKind,
+    defaults, Combination, DensityArgs, ImageOutputArgs, InputArgs, OffResonanceArgs, PartialFourierKind,
     PhaseDifferenceArgs, PlanArgs,
 };
 use crate::run::gaps::{warn_of_gaps, warn_of_missing_side};
@@ -44,7 +44,7 @@ pub struct GridArgs {
     input: InputArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: ImageOutputArgs,
 
     #[command(flatten)]
     gridding: Gridding,
@@ -89,7 +89,7 @@ pub struct Gridding {
 
 pub fn run(args: &GridArgs) -> Result<()> {
     if args.gridding.kspace {
-        let format = FileUse::WriteComplexImages.format(&args.output.output);
+        let format = FileUse::WriteComplexImages.format(&args.output.file.output);
         format.map_err(|e| e.within("gridded k-space is complex"))?;
     }
     // The phases of coils cancel in a phase difference, which the root of the sum of squares would lose.

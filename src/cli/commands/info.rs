@@ -3,6 +3,7 @@
 use crate::options::AcquisitionArgs;
 use crate::run::input::kind_name;
 use crate::run::output::{counted_images, say};
+use crate::run::streams::input_path;
 use recon::acquisition::AcquisitionUse;
 use recon::backend::cuda::{compile, library, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
@@ -32,6 +33,7 @@ pub struct InfoArgs {
 
 pub fn run(args: &InfoArgs) -> Result<()> {
     let Some(path) = &args.file else { return describe_program() };
+    let path = &*input_path(path)?;
     match Format::of(path) {
         Some(Format::Bart) => {
             let cfl = read_cfl(path)?;

@@ -1,6 +1,6 @@
 //! `recon propeller`.
 
-use crate::options::{defaults, BladePhaseKind, Combination, InputArgs, OutputArgs, PlanArgs};
+use crate::options::{defaults, BladePhaseKind, Combination, ImageOutputArgs, InputArgs, PlanArgs};
 use crate::run::input::scan_name;
 use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::output::report_of;
@@ -34,7 +34,7 @@ pub struct PropellerArgs {
     input: InputArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: ImageOutputArgs,
 
     #[command(flatten)]
     correction: MotionCorrection,

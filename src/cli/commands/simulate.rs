@@ -3,11 +3,12 @@
 mod trajectories;
 
 use self::trajectories::{lines_per_blade, scan_matrix, trajectory, TrajectoryChoice};
-use crate::options::{checked_sizes, MatrixChoice, TimeArgs};
+use crate::options::{checked_sizes, MatrixChoice, OutputArgs, RawFile, TimeArgs};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity};
 use crate::run::output::{check_outputs, files_of, image_files, write_images};
 use crate::run::raw_output::trajectory_path;
-use recon::atomic_file::{write_atomically, AtomicFiles};
+use crate::run::streams::write_output;
+use recon::atomic_file::AtomicFiles;
 use recon::bail;
 use recon::error::{checked_product, try_vec};
 use recon::phantom::{noise_deviation, uniform, white_noise, CoilModel, Phantom};
@@ -168,19 +169,11 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     maps: Option<PathBuf>,
 
-    #[arg(short, long, value_name = "FILE", help = output_help())]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs<RawFile>,
 }
 
 const WRITTEN_MAP: &str = "Write the field map of --off-resonance or --field-map, for --field-map of a reconstruction";
-
-fn output_help() -> String {
-    format!(
-        "Output: an ISMRMRD dataset ({}), or k-space of BART ({}) with the trajectory in NAME_traj.cfl",
-        FileUse::WriteDataset.extensions(),
-        Format::Bart.extensions()
-    )
-}
 
 fn parse_frequencies(text: &str) -> std::result::Result<[usize; 2], String> {
     let parsed: Option<Vec<usize>> = text.split(',').map(|x| x.trim().parse().ok()).collect();
@@ -205,9 +198,10 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         bail!(InvalidArgument, "--matrix: sizes are needed to simulate a scan, for example 256,256");
     };
     let matrix = checked_sizes(sizes)?;
-    let format = FileUse::WriteRawData.format(&args.output)?;
-    let bart = (format == Format::Bart).then(|| trajectory_path(&args.output));
-    let mut outputs: Vec<PathBuf> = std::iter::once(&args.output).chain(&bart).flat_map(|p| files_of(p)).collect();
+    let format = FileUse::WriteRawData.format(&args.output.output)?;
+    let bart = (format == Format::Bart).then(|| trajectory_path(&args.output.output));
+    let mut outputs: Vec<PathBuf> =
+        std::iter::once(&args.output.output).chain(&bart).flat_map(|p| files_of(p)).collect();
     for path in args.truth.iter().chain(&args.maps).chain(&args.write_field_map) {
         outputs.extend(image_files(path)?);
     }
@@ -225,12 +219,11 @@ pub fn run(args: &SimulateArgs) -> Result<()> {
         _ => None,
     };
     let mut data: Vec<_> = echoes.into_iter().map(|kspace| single(&kspace)).collect();
-    write_atomically(|files| {
-        match &bart {
-            Some(path) => simulation.write_bart(files, path, data.remove(0))?,
-            None => simulation.write_ismrmrd(files, data, noise)?,
-        }
-        simulation.write_images(files, truth, maps)
+    let mut files = AtomicFiles::new();
+    simulation.write_images(&mut files, truth, maps)?;
+    write_output(files, &args.output.output, |files, path| match &bart {
+        Some(trajectory) => simulation.write_bart(files, path, trajectory, data.remove(0)),
+        None => simulation.write_ismrmrd(files, path, data, noise),
     })
 }
 
@@ -407,7 +400,13 @@ impl<'a> Simulation<'a> {
     }
 
     /// Writes the scan to `files` in ISMRMRD's format, one contrast per echo.
-    fn write_ismrmrd(&self, files: &mut AtomicFiles, echoes: Vec<Vec<Complex<f32>>>, noise: Vec<Noise>) -> Result<()> {
+    fn write_ismrmrd(
+        &self,
+        files: &mut AtomicFiles,
+        path: &Path,
+        echoes: Vec<Vec<Complex<f32>>>,
+        noise: Vec<Noise>,
+    ) -> Result<()> {
         let (args, matrix, trajectory, ndim) = (self.args, self.matrix, &self.trajectory, self.sizes.len());
         let coordinates: Vec<Vec<f32>> = (0..ndim).map(|axis| trajectory.axis_as::<f32>(axis)).collect();
         let weights = match args.weights {
@@ -443,7 +442,7 @@ impl<'a> Simulation<'a> {
         let scans = (0..).zip(echoes).map(scan).collect();
         let dataset = Dataset { header, scans, noise, calibration: Vec::new(), uses: Vec::new() };
         let storage = if args.no_trajectory { TrajectoryStorage::Omitted } else { TrajectoryStorage::Stored };
-        write_dataset(files, &args.output, &dataset, storage)
+        write_dataset(files, path, &dataset, storage)
     }
 
     /// Returns the XML header of the scan.
@@ -489,8 +488,14 @@ impl<'a> Simulation<'a> {
         }
     }
 
-    /// Writes the scan to `files` in BART's format. `path` is that of the trajectory.
-    fn write_bart(&self, files: &mut AtomicFiles, path: &Path, data: Vec<Complex<f32>>) -> Result<()> {
+    /// Writes the scan to `files` in BART's format: k-space and trajectory.
+    fn write_bart(
+        &self,
+        files: &mut AtomicFiles,
+        path: &Path,
+        trajectory_path: &Path,
+        data: Vec<Complex<f32>>,
+    ) -> Result<()> {
         let (args, trajectory) = (self.args, &self.trajectory);
         let (samples, shots) = (trajectory.samples_per_shot(), trajectory.shots());
         let mut points = Vec::with_capacity(3 * trajectory.samples());
@@ -500,8 +505,8 @@ impl<'a> Simulation<'a> {
                 points.push(Complex::new(k as f32, 0.0));
             }
         }
-        write_cfl(files, path, &[3, samples, shots], &points)?;
-        write_cfl(files, &args.output, &[1, samples, shots, args.coils], &data)
+        write_cfl(files, trajectory_path, &[3, samples, shots], &points)?;
+        write_cfl(files, path, &[1, samples, shots, args.coils], &data)
     }
 }
 

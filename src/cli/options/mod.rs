@@ -5,6 +5,7 @@ mod choices;
 pub mod defaults;
 mod dicom;
 mod off_resonance;
+mod output;
 mod phase_difference;
 
 pub use acquisitions::AcquisitionArgs;
@@ -14,6 +15,7 @@ pub use choices::{
 };
 pub use dicom::DicomArgs;
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
+pub use output::{AnyFile, MapFile, OutputArgs, RawFile, WeightFile};
 pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
 
 use choices::{BasisKind, WindowKind};
@@ -220,12 +222,11 @@ impl RawDataArgs {
     }
 }
 
-/// The option for the image that a reconstruction writes.
+/// Options for the image that a reconstruction writes.
 #[derive(Args)]
-pub struct OutputArgs {
-    #[arg(help = FileUse::WriteImages.help("Image to write; its ending selects the file format"))]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+pub struct ImageOutputArgs {
+    #[command(flatten)]
+    pub file: OutputArgs,
 
     #[command(flatten)]
     pub dicom: DicomArgs,

@@ -2,6 +2,7 @@
 
 use crate::options::{checked_sizes, InputArgs, MatrixChoice};
 use crate::run::coils;
+use crate::run::streams::input_path;
 use recon::bail;
 use recon::scan::{Header, TrajectoryKind};
 use recon::Result;
@@ -11,7 +12,8 @@ use std::path::Path;
 
 /// Reads the raw data of the input file.
 pub fn read(args: &InputArgs) -> Result<Dataset> {
-    let is_bart = Format::of(&args.input) == Some(Format::Bart);
+    let path = input_path(&args.input)?;
+    let is_bart = Format::of(&path) == Some(Format::Bart);
     match (&args.trajectory, is_bart) {
         (Some(trajectory), true) => Ok(Dataset {
             header: Header::default(),
@@ -28,7 +30,7 @@ pub fn read(args: &InputArgs) -> Result<Dataset> {
             "{}: --trajectory is only for k-space of BART: an ISMRMRD file contains its trajectory",
             args.input.display()
         ),
-        (None, false) => read_dataset(&args.input, &args.group, args.acquisitions.options()),
+        (None, false) => read_dataset(&path, &args.group, args.acquisitions.options()),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The description of a run, and its loop over scans.
 
 use crate::options::{
-    in_precision, Combination, DicomArgs, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
+    in_precision, Combination, DicomArgs, ImageOutputArgs, InputArgs, OffResonanceArgs, PhaseDifferenceArgs, PlanArgs,
 };
 use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
@@ -210,14 +210,14 @@ pub struct Job<'a, R> {
 
 impl<'a, R: Reconstruction> Job<'a, R> {
     /// Returns a run without off-resonance and report.
-    pub fn new(input: &'a InputArgs, output: &'a OutputArgs, reconstruction: &'a R, plan: &'a PlanArgs) -> Self {
+    pub fn new(input: &'a InputArgs, output: &'a ImageOutputArgs, reconstruction: &'a R, plan: &'a PlanArgs) -> Self {
         Job {
             input,
             off_resonance: None,
             reconstruction,
             phase_difference: None,
             plan,
-            outputs: Outputs { image: &output.output, report: None },
+            outputs: Outputs { image: &output.file.output, report: None },
             dicom: &output.dicom,
         }
     }

@@ -21,4 +21,5 @@ pub mod sampling;
 pub mod scan_images;
 pub mod session;
 mod slices;
+pub mod streams;
 pub mod weights;

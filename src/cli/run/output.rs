@@ -1,5 +1,6 @@
 //! Outputs: their checks before the computation, images, reports, and text on the standard output.
 
+use crate::run::streams::{check_standard_output, is_standard_output, write_output};
 use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
@@ -58,6 +59,10 @@ pub fn check_outputs<'a>(outputs: &[PathBuf], inputs: impl IntoIterator<Item = &
     let mut checked: Vec<(PathBuf, atomic_file::Identity)> = Vec::new();
     for output in outputs {
         let shown = output.display();
+        if is_standard_output(output) {
+            check_standard_output()?;
+            continue;
+        }
         atomic_file::check_writable(output)?;
         let Some((path, id)) = identify(output) else { continue };
         if inputs.iter().any(|(_, other)| *other == id) {
@@ -106,6 +111,28 @@ pub fn check_picture_size(path: &Path, images: &[PictureEntry]) -> Result<()> {
     }
 }
 
+/// Returns the files of images, if their number depends on the images: one per volume of NIfTI, or one per slice of
+/// DICOM; `None` for other formats.
+///
+/// # Errors
+/// `InvalidArgument` if the images do not form volumes or series, or if the standard output would need several files.
+pub fn volume_files(path: &Path, images: &[ImageGeometry]) -> Result<Option<Vec<PathBuf>>> {
+    let names = match Format::of(path) {
+        Some(Format::Nifti) => divide_into_stacks(images).map(|stacks| nifti::file_names(path, &stacks)),
+        Some(Format::Dicom) => dicom::file_names(path, images),
+        _ => return Ok(None),
+    };
+    let names = names.map_err(|e| e.within(path.display()))?;
+    if names.len() > 1 && is_standard_output(path) {
+        bail!(
+            InvalidArgument,
+            "the images need {} files, and the standard output receives one: give --format h5, or select images",
+            names.len()
+        );
+    }
+    Ok(Some(names))
+}
+
 /// Returns "1 image" or "n images".
 pub fn counted_images(n: usize) -> String {
     format!("{n} {}", if n == 1 { "image" } else { "images" })
@@ -149,12 +176,10 @@ impl Outputs<'_> {
         further: &[PathBuf],
         inputs: impl IntoIterator<Item = &'a PathBuf>,
     ) -> Result<()> {
-        let names = match Format::of(self.image) {
-            Some(Format::Nifti) => divide_into_stacks(images).map(|stacks| nifti::file_names(self.image, &stacks)),
-            Some(Format::Dicom) => dicom::file_names(self.image, images),
-            _ => return Ok(()),
-        };
-        self.check_files(names.map_err(|e| e.within(self.image.display()))?, further, inputs)
+        match volume_files(self.image, images)? {
+            Some(names) => self.check_files(names, further, inputs),
+            None => Ok(()),
+        }
     }
 
     fn check_files<'a>(
@@ -163,6 +188,9 @@ impl Outputs<'_> {
         further: &[PathBuf],
         inputs: impl IntoIterator<Item = &'a PathBuf>,
     ) -> Result<()> {
+        if is_standard_output(self.image) && self.report == Some(Path::new(STANDARD_OUTPUT)) {
+            bail!(InvalidArgument, "--report -: the image goes to the standard output: write the report to a file");
+        }
         files.extend(self.report.filter(|path| *path != Path::new(STANDARD_OUTPUT)).map(Path::to_owned));
         files.extend_from_slice(further);
         check_outputs(&files, inputs)
@@ -176,18 +204,20 @@ impl Outputs<'_> {
         reports: Vec<serde_json::Value>,
         fields: &DicomFields,
     ) -> Result<()> {
-        write_images_with_fields(&mut files, self.image, images, fields)?;
         let report = format!("{:#}\n", serde_json::Value::Array(reports));
-        let printed = match self.report {
-            Some(path) if path == Path::new(STANDARD_OUTPUT) => print(&report),
-            Some(path) => write_text(&mut files, path, &report),
-            None => Ok(()),
-        };
-        match printed {
-            // The image is written even if the reader of the report closes it early.
-            Err(e) if !is_closed_by_reader(&e) => Err(e),
-            printed => files.commit().and(printed),
+        match self.report {
+            Some(path) if path == Path::new(STANDARD_OUTPUT) => {
+                write_images_with_fields(&mut files, self.image, images, fields)?;
+                match print(&report) {
+                    // The image is written even if the reader of the report closes it early.
+                    Err(e) if !is_closed_by_reader(&e) => return Err(e),
+                    printed => return files.commit().and(printed),
+                }
+            }
+            Some(path) => write_text(&mut files, path, &report)?,
+            None => {}
         }
+        write_output(files, self.image, |files, path| write_images_with_fields(files, path, images, fields))
     }
 }
 

@@ -50,7 +50,7 @@ fn arrays_of_either_order_and_compressed() {
     for big in [false, true] {
         let matrix = element(big, element::MATRIX, &small_array(big));
         std::fs::write(&path, file(big, &matrix)).unwrap();
-        assert_eq!(read_mat(&path).unwrap(), [expected.clone()]);
+        assert_eq!(read_mat(&path).unwrap(), std::slice::from_ref(&expected));
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&matrix).unwrap();
         let packed = encoder.finish().unwrap();
