@@ -4,6 +4,7 @@
 //! [-0.5, 0.5). Writers write to [`AtomicFiles`]: an error, a panic or a killed process never leaves part of a file
 //! under its name.
 
+pub mod bart;
 mod bytes;
 pub mod cfl;
 pub mod formats;
@@ -14,7 +15,8 @@ pub mod npy;
 pub mod png;
 pub mod stacks;
 
-pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
+pub use bart::{read_bart, TrajectoryFile};
+pub use cfl::{read_cfl, write_cfl};
 pub use formats::{FileUse, Format};
 pub use image::{Image, Placement, ScanIndex};
 pub use ismrmrd::{write_dataset, TrajectoryStorage};
@@ -31,7 +33,8 @@ use std::path::Path;
 /// Writes images among `files`, in the format that the extension of `path` selects:
 ///
 /// - ISMRMRD: complex images with placement and index ([`ismrmrd::write_images`]);
-/// - BART: complex, `[x, y, z, channels]`, several images along dimension 10 of the array;
+/// - BART: complex, `[x, y, z, channels]`, contrasts, repetitions, phases, slices and sets along dimensions 5, 10, 11,
+///   13 and 15 ([`bart::write_bart_images`]);
 /// - NIfTI: volumes of slices, repetitions along dimension 4, channels along dimension 5, and one file for each
 ///   contrast, phase and set ([`nifti::write_nifti`]);
 /// - PNG: magnitudes, upright, the images side by side ([`write_png`] with its defaults).
@@ -65,26 +68,13 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
         Format::Ismrmrd => ismrmrd::write_images(files, path, images),
         Format::Nifti => nifti::write_nifti(files, path, images),
         Format::Png => write_png(files, path, images, &PngOptions::default()),
-        _ => {
-            let [x, y, z] = first.dims;
-            let mut dims = vec![x, y, z, first.channels];
-            match images {
-                [one] => {
-                    one.check().map_err(|e| e.within(path.display()))?;
-                    write_cfl(files, path, &dims, &one.data)
-                }
-                _ => {
-                    dims.extend([1, 1, 1, 1, 1, 1, images.len()]);
-                    let all: Vec<_> = images.iter().flat_map(|i| i.data.iter().copied()).collect();
-                    write_cfl(files, path, &dims, &all)
-                }
-            }
-        }
+        _ => bart::write_bart_images(files, path, images),
     }
 }
 
 /// Reads the images of a file in any format that [`FileUse::ReadImages`] lists. All dimensions after `[x, y, z]` become
-/// channels. Numbers of `.npy` files are rounded to single precision; their last axis is x.
+/// channels, except those of BART that are contrasts, repetitions, phases, slices and sets. Numbers of `.npy` files are
+/// rounded to single precision; their last axis is x.
 ///
 /// # Errors
 /// `InvalidArgument` for another extension; `IO` if the file cannot be read; `BadFile` if it is not of its format.
@@ -93,13 +83,11 @@ pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
     let (dims, data) = match FileUse::ReadImages.format(path)? {
         Format::Ismrmrd => return ismrmrd::read_images(path, None),
         Format::Nifti => return Ok(vec![nifti::read_nifti(path)?]),
-        Format::Numpy => {
-            let npy = read_npy(path)?;
-            (npy.dims, npy.data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect())
-        }
+        Format::Bart => return bart::read_bart_images(path),
         _ => {
-            let cfl = read_cfl(path)?;
-            (cfl.dims, cfl.data)
+            let npy = read_npy(path)?;
+            let data: Vec<_> = npy.data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
+            (npy.dims, data)
         }
     };
     let size = |i: usize| dims.get(i).copied().unwrap_or(1);

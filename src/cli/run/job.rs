@@ -1,7 +1,7 @@
 //! The description of a run, and its loop over scans.
 
 use crate::options::{
-    in_precision, Combination, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
+    in_precision, Combination, ImageScale, InputArgs, OffResonanceArgs, OutputArgs, PhaseDifferenceArgs, PlanArgs,
 };
 use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
@@ -46,6 +46,11 @@ pub trait Reconstruction {
         Vec::new()
     }
 
+    /// Returns the factor from an image of a scan to the image of BART's unitary transform.
+    fn bart_factor(&self, scan: &Scan) -> f64 {
+        voxel_count(scan).sqrt()
+    }
+
     /// Returns the number of channels of a scan's image; `None` if the image does not have the requested matrix.
     fn channels(&self, scan: &Scan) -> Option<usize>;
 
@@ -87,6 +92,11 @@ pub trait Reconstruction {
     fn write<T: Real>(&self, _: Option<Self::Plan<T>>, _: Self::State<T>, _: &mut AtomicFiles) -> Result<()> {
         Ok(())
     }
+}
+
+/// Returns the number of voxels of the encoded matrix.
+pub fn voxel_count(scan: &Scan) -> f64 {
+    scan.encoded_matrix.iter().map(|&n| n as f64).product()
 }
 
 /// A scan, or a frame of a scan, that becomes one image.
@@ -177,7 +187,16 @@ pub fn reconstruct<T: Real, R: Reconstruction>(reconstruction: &R, session: &Ses
                 Some(plan) if session.frames.is_none() && number != group[0] => plan,
                 previous => reconstruction.plan(&frame, previous, &mut state)?,
             };
-            let result = reconstruction.image(&frame, &current, &mut state).map_err(|e| e.within(scan_name(&scan)))?;
+            let mut result =
+                reconstruction.image(&frame, &current, &mut state).map_err(|e| e.within(scan_name(&scan)))?;
+            if session.scale == ImageScale::Bart {
+                let factor = reconstruction.bart_factor(&scan);
+                result
+                    .image
+                    .data
+                    .iter_mut()
+                    .for_each(|z| *z = Complex::new((z.re.wide() * factor) as f32, (z.im.wide() * factor) as f32));
+            }
             if result.report.is_none() {
                 let (name, samples) = (scan_name(&scan), scan.samples());
                 log::info!("{name}: {samples} samples of {} coils, {:.3} s", scan.coils, frame.seconds());
@@ -204,6 +223,7 @@ pub struct Job<'a, R> {
     phase_difference: Option<&'a PhaseDifferenceArgs>,
     plan: &'a PlanArgs,
     outputs: Outputs<'a>,
+    scale: ImageScale,
 }
 
 impl<'a, R: Reconstruction> Job<'a, R> {
@@ -216,6 +236,7 @@ impl<'a, R: Reconstruction> Job<'a, R> {
             phase_difference: None,
             plan,
             outputs: Outputs { image: &output.output, report: None },
+            scale: output.scale,
         }
     }
 
@@ -295,7 +316,8 @@ fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Resu
     let phase_difference = enabled
         .map(|args| PhaseDifference::new(args, &dataset.header, job.input.acquisitions.conjugate))
         .transpose()?;
-    let session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
+    let mut session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
+    session.scale = job.scale;
     if let Some(phase_difference) = &phase_difference {
         phase_difference.check(&session.scans)?;
     }
