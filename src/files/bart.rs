@@ -173,8 +173,8 @@ pub fn arrange_images(indices: &[ScanIndex]) -> Result<ArrayLayout> {
     Ok(ArrayLayout { counts, images })
 }
 
-/// Writes images of one size to `files`, complex, `[x, y, z, channels]`. Contrasts, repetitions, phases, slices and sets
-/// are along dimensions 5, 10, 11, 13 and 15.
+/// Writes images of one size to `files`, complex, `[x, y, z, channels]`. Contrasts, repetitions, phases, slices and
+/// sets are along dimensions 5, 10, 11, 13 and 15.
 ///
 /// # Errors
 /// Returns the errors of [`arrange_images`] and [`write_cfl`]; `InvalidSize` or `SizeMismatch` for a malformed image.
@@ -512,7 +512,7 @@ mod tests {
 
         write_cfl(&t, &[3, 3, 2, 1, 1, 1, 1, 1, 1, 1, 2], &points(2)).unwrap();
         let e = read_bart(&k, trajectory).unwrap_err();
-        assert!(e.kind() == ErrorKind::SizeMismatch && e.message().contains("3 frames along dimension 10"), "{e}");
+        assert!(e.kind() == ErrorKind::SizeMismatch && e.message().contains("size 3 along dimension 10"), "{e}");
         write_cfl(&t, &[3, 3, 2, 1, 1, 2], &points(2)).unwrap();
         let echoes = read_bart(&k, trajectory).unwrap().scans;
         assert_eq!(echoes[3].coordinates[0][0], -2.0 / 16.0);

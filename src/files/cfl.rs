@@ -284,8 +284,8 @@ pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTraje
     Ok(BartTrajectory { coordinates, samples_per_shot: vec![sizes[1]; sizes[2]] })
 }
 
-/// Returns the numbers of samples and coils of each frame of BART k-space, `[1, samples, shots, coils]` with frames along
-/// [`COUNTER_DIMS`].
+/// Returns the numbers of samples and coils of each frame of BART k-space, `[1, samples, shots, coils]` with frames
+/// along [`COUNTER_DIMS`].
 ///
 /// Samples and shots must agree with `trajectory`, `[3, samples, shots]`, which has as many frames as k-space along
 /// each of these dimensions, or one for all. If exchanging two dimensions would help, the error has the command.
@@ -306,8 +306,8 @@ pub fn kspace_from_bart(array: &Cfl, trajectory: &Cfl) -> Result<(usize, usize)>
         (true, None) => return Ok((samples * shots, own[3])),
         (true, Some(dim)) => bail!(
             SizeMismatch,
-            "k-space {dims:?} has {} frames along dimension {dim}, and the trajectory {:?} has {}: the trajectory must \
-             have the same number of frames, or one for all: bart slice and bart extract select some",
+            "k-space {dims:?} has size {} along dimension {dim}, and the trajectory {:?} has size {}: the trajectory must \
+             have a frame for each frame of k-space, or one for all: bart slice and bart extract select some",
             own[dim],
             trajectory.dims,
             points[dim]

@@ -25,6 +25,14 @@ impl TempDir {
     }
 }
 
+/// Returns the largest percent error of the images of two files, which are compared with their phase.
+fn largest_error(dir: &TempDir, files: &str) -> f64 {
+    let lines = dir.ok(&format!("compare {files} --complex --json"));
+    let error =
+        |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["percent_error"].as_f64().unwrap();
+    lines.lines().map(error).reduce(f64::max).unwrap()
+}
+
 /// Cartesian k-space without a trajectory gives BART's Fourier transform: even, odd and different sizes, 2D and 3D,
 /// complete and undersampled.
 #[test]
@@ -46,7 +54,7 @@ fn cartesian_kspace_is_transformed_as_by_bart() {
         dir.bart(&format!("resize -c {sizes} {source} ksp"));
         dir.bart("fft -u -i 7 ksp reference");
         dir.ok(&format!("grid ksp --combine none --scale bart --precision f64 -o {number}.cfl"));
-        assert!(dir.error(&format!("{number}.cfl reference --complex")) < 1e-3, "{sizes}");
+        assert!(largest_error(&dir, &format!("{number}.cfl reference")) < 1e-3, "{sizes}");
         // Every second line along y, and the adjoint: zeros add nothing.
         if sizes == "0 24 1 24" {
             dir.bart("ones 2 1 12 on");
@@ -57,7 +65,7 @@ fn cartesian_kspace_is_transformed_as_by_bart() {
             dir.bart("fft -u -i 7 ksp reference");
             let log = dir.run("-v fhd ksp --combine none --scale bart -o half.cfl").stderr;
             assert!(log.contains("288 of 576 points were measured"), "{log}");
-            assert!(dir.error("half.cfl reference --complex") < 1e-3);
+            assert!(largest_error(&dir, "half.cfl reference") < 1e-3);
         }
     }
 }
@@ -106,9 +114,9 @@ fn slices_times_and_echoes_are_scans() {
     dir.fails(2, &format!("{grid} --slice 3-1"), &["--slice", "ascending ranges"]);
     // A trajectory of another number of frames, and one for frames that k-space does not have.
     dir.bart("extract 10 0 2 traj two");
-    dir.fails(1, "grid ksp --trajectory two --matrix 20,20 -o no.cfl", &["3 frames along dimension 10", "has 2"]);
+    dir.fails(1, "grid ksp --trajectory two --matrix 20,20 -o no.cfl", &["size 3 along dimension 10", "has size 2"]);
     dir.bart("slice 10 0 ksp one");
-    dir.fails(1, "grid one --trajectory traj --matrix 20,20 -o no.cfl", &["1 frames along dimension 10", "has 3"]);
+    dir.fails(1, "grid one --trajectory traj --matrix 20,20 -o no.cfl", &["size 1 along dimension 10", "has size 3"]);
     dir.fails(1, "grid ksp -o no.cfl", &["ksp", "--trajectory and --matrix", "bart transpose 0 2"]);
     dir.fails(1, "grid traj -o no.cfl", &["a trajectory, not k-space"]);
     dir.fails(1, "grid ksp --trajectory traj -o no.cfl", &["--matrix"]);
