@@ -251,7 +251,7 @@ fn scans_with_trajectory(path: &Path, mut array: Cfl, trajectory: TrajectoryFile
     let convert = |part: &ArrayPart| {
         let frame = Cfl { dims: frame_dims.to_vec(), data: gather(&points, part)? };
         trajectory_from_bart(&frame, trajectory.matrix).map_err(|e| match has_frames {
-            true => e.within(&part.index).within(trajectory.path.display()),
+            true => e.within(part.index).within(trajectory.path.display()),
             false => e.within(trajectory.path.display()),
         })
     };
