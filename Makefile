@@ -124,7 +124,7 @@ OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linu
 # gadgets' tests need the ISMRMRD library. If Gadgetron is installed (GADGETRON_HOME, or on the PATH), the gadgets also
 # run in it. The MATLAB functions are tested in Octave, whose pictures need gnuplot (any), Ghostscript and a font. Pages
 # of `recon view` are tested in Chromium: 123 MB to load, 410 MB on the disk, half a minute.
-test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
+test: PACKAGES += bart python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
 # DICOM files are checked by dciodvfy and converted by dcm2niix.
 test: PACKAGES += dicom3tools dcm2niix
 test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)

@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 /// The number of dimensions of BART, all of which its headers list.
 pub const MAX_DIMS: usize = 16;
 
+/// The dimensions along which an array has several scans or images: echoes, repetitions (time), cardiac phases, slices
+/// and sets.
+pub const COUNTER_DIMS: [usize; 5] = [5, 10, 11, 13, 15];
+
 /// A BART array: complex numbers with up to 16 dimensions, fastest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cfl {
@@ -196,9 +200,13 @@ impl Cfl {
     }
 }
 
-/// Returns whether all dimensions from `first` have size 1.
-fn ends_before(first: usize, sizes: &[usize; MAX_DIMS]) -> bool {
-    sizes[first..].iter().all(|&n| n == 1)
+/// Returns whether all dimensions from `first` have size 1, except those of counters.
+fn has_only_counters(first: usize, sizes: &[usize; MAX_DIMS]) -> bool {
+    (first..MAX_DIMS).all(|dim| sizes[dim] == 1 || COUNTER_DIMS.contains(&dim))
+}
+
+fn list_counter_dims() -> String {
+    COUNTER_DIMS.map(|dim| dim.to_string()).join(", ")
 }
 
 /// A trajectory in the units of this library.
@@ -211,7 +219,33 @@ pub struct BartTrajectory {
     pub samples_per_shot: Vec<usize>,
 }
 
-/// Converts a BART trajectory, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels.
+/// Checks the sizes of a BART trajectory: `[3, samples, shots]`, and frames along the dimensions of counters.
+///
+/// # Errors
+/// `InvalidSize`, with the BART command that helps.
+pub fn check_trajectory(array: &Cfl) -> Result<()> {
+    let sizes = array.sizes();
+    let fits = |n: &[usize; MAX_DIMS]| n[0] == 3 && has_only_counters(3, n);
+    if fits(&sizes) {
+        return Ok(());
+    }
+    let remedy = match sizes[0] {
+        3 => format!(
+            "only dimensions {} may have further sizes: bart slice selects a part, bart reshape joins dimensions to \
+             the shots",
+            list_counter_dims()
+        ),
+        2 if has_only_counters(3, &sizes) => "bart resize 0 3 IN OUT appends a third component of zeros".into(),
+        _ => array.reorder(fits).unwrap_or_else(|| {
+            "the first dimension must be the components x, y and z: bart transpose exchanges dimensions, bart join 0 \
+             joins components"
+                .into()
+        }),
+    };
+    bail!(InvalidSize, "a BART trajectory must have sizes {TRAJECTORY}, not {:?}: {remedy}", array.dims);
+}
+
+/// Converts a BART trajectory of one frame, `[3, samples, shots]` in units of 1/FOV, for an image of `matrix` voxels.
 ///
 /// Coordinates in 1/FOV are divided by the matrix size. Imaginary parts of the size of rounding are ignored, and a
 /// coordinate outside k-space by rounding only becomes the edge.
@@ -223,21 +257,10 @@ pub struct BartTrajectory {
 /// - `BadFile`: coordinates have imaginary parts.
 /// - `CoordinateOutOfRange`: a coordinate is outside [-0.5, 0.5], or is not 0 along an axis of one voxel.
 pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTrajectory> {
+    check_trajectory(array)?;
     let sizes = array.sizes();
-    let fits = |n: &[usize; MAX_DIMS]| n[0] == 3 && ends_before(3, n);
-    if !fits(&sizes) {
-        let remedy = match sizes[0] {
-            3 => "only one scan can be read at a time: bart slice selects a scan, bart reshape joins further \
-                       dimensions to the shots"
-                .into(),
-            2 if ends_before(3, &sizes) => "bart resize 0 3 IN OUT appends a third component of zeros".into(),
-            _ => array.reorder(fits).unwrap_or_else(|| {
-                "the first dimension must be the components x, y and z: bart transpose exchanges dimensions, \
-                 bart join 0 joins components"
-                    .into()
-            }),
-        };
-        bail!(InvalidSize, "a BART trajectory must have sizes {TRAJECTORY}, not {:?}: {remedy}", array.dims);
+    if sizes[3..].iter().any(|&n| n > 1) {
+        bail!(InvalidSize, "the trajectory of one frame must have sizes {TRAJECTORY}, not {:?}", array.dims);
     }
     if matrix.contains(&0) {
         bail!(InvalidSize, "the matrix is {matrix:?}: its sizes must be at least 1");
@@ -261,23 +284,36 @@ pub fn trajectory_from_bart(array: &Cfl, matrix: [usize; 3]) -> Result<BartTraje
     Ok(BartTrajectory { coordinates, samples_per_shot: vec![sizes[1]; sizes[2]] })
 }
 
-/// Returns the numbers of samples and coils of BART k-space data, `[1, samples, shots, coils]`.
+/// Returns the numbers of samples and coils of each frame of BART k-space, `[1, samples, shots, coils]` with frames
+/// along [`COUNTER_DIMS`].
 ///
-/// The numbers are already in the order `[samples, coils]`. Samples and shots must agree with `trajectory`,
-/// `[3, samples, shots]`. If exchanging two dimensions would help, the error has the command. Dimensions of the same
-/// size cannot be distinguished.
+/// Samples and shots must agree with `trajectory`, `[3, samples, shots]`, which has as many frames as k-space along
+/// each of these dimensions, or one for all. If exchanging two dimensions would help, the error has the command.
+/// Dimensions of the same size cannot be distinguished.
 ///
 /// # Errors
-/// `InvalidSize` if the array has other dimensions; `SizeMismatch` if samples or shots disagree with the trajectory.
+/// `InvalidSize` if the array has other dimensions; `SizeMismatch` if samples, shots or frames disagree with the
+/// trajectory.
 pub fn kspace_from_bart(array: &Cfl, trajectory: &Cfl) -> Result<(usize, usize)> {
-    let [_, samples, shots, ..] = trajectory.sizes();
+    let points = trajectory.sizes();
+    let [_, samples, shots, ..] = points;
     let own = array.sizes();
-    let is_kspace = |n: &[usize; MAX_DIMS]| n[0] == 1 && ends_before(4, n);
-    let fits = |n: &[usize; MAX_DIMS]| is_kspace(n) && n[1..3] == [samples, shots];
-    if fits(&own) {
-        return Ok((samples * shots, own[3]));
+    let is_kspace = |n: &[usize; MAX_DIMS]| n[0] == 1 && has_only_counters(4, n);
+    let has_same_shots = |n: &[usize; MAX_DIMS]| is_kspace(n) && n[1..3] == [samples, shots];
+    let differing = COUNTER_DIMS.into_iter().find(|&dim| points[dim] != 1 && points[dim] != own[dim]);
+    let (dims, remedy) = (&array.dims, array.reorder(has_same_shots));
+    match (has_same_shots(&own), differing) {
+        (true, None) => return Ok((samples * shots, own[3])),
+        (true, Some(dim)) => bail!(
+            SizeMismatch,
+            "k-space {dims:?} has size {} along dimension {dim}, and the trajectory {:?} has size {}: the trajectory must \
+             have a frame for each frame of k-space, or one for all: bart slice and bart extract select some",
+            own[dim],
+            trajectory.dims,
+            points[dim]
+        ),
+        _ => {}
     }
-    let (dims, remedy) = (&array.dims, array.reorder(fits));
     if is_kspace(&own) {
         let remedy = remedy.map_or_else(
             || "the data belong to a different trajectory, or dimensions were joined or exchanged".into(),

@@ -1,6 +1,7 @@
 //! The table of file formats. Recognition by extension, checks of file names, error messages and help texts come from
 //! it.
 
+use super::cfl::pair;
 use recon::error::{bail, Result};
 use std::path::Path;
 
@@ -90,7 +91,8 @@ const FORMATS: [FormatEntry; 7] = [
         name: "BART",
         extensions: &[".cfl", ".hdr"],
         uses: &[WriteRawData, ReadImages, WriteImages, WriteSignedImages, WriteComplexImages, WriteWeights],
-        contents: "k-space, with the trajectory in a second file; complex images of one size, in dimension 10",
+        contents: "k-space, Cartesian or with the trajectory in a second file; complex images of one size, slices in \
+                   dimension 13, time in 10, echoes in 5; inputs also without the ending",
     },
     FormatEntry {
         format: Format::Nifti,
@@ -137,6 +139,16 @@ impl Format {
         FORMATS.iter().find(matches).map(|entry| entry.format)
     }
 
+    /// Returns the format of a file that is read. A name without a known extension selects BART if there is no file of
+    /// this name, but one with `.cfl` or `.hdr` appended, because BART's tools take names without an extension.
+    pub fn of_input(path: &Path) -> Option<Format> {
+        let is_bart_name = || {
+            let (cfl, hdr) = pair(path);
+            (!path.exists() || path.is_dir()) && (cfl.is_file() || hdr.is_file())
+        };
+        Format::of(path).or_else(|| is_bart_name().then_some(Format::Bart))
+    }
+
     /// Returns the extensions of the format, separated by commas.
     pub fn extensions(self) -> String {
         list(|entry| entry.format == self)
@@ -144,9 +156,17 @@ impl Format {
 }
 
 impl FileUse {
+    /// Returns the format of a file: of one that is read, or that will be written.
+    fn format_of(self, path: &Path) -> Option<Format> {
+        match self {
+            ReadDataset | ReadImages => Format::of_input(path),
+            _ => Format::of(path),
+        }
+    }
+
     /// Returns whether the format of a file allows this use.
     pub fn allows(self, path: &Path) -> bool {
-        let format = Format::of(path);
+        let format = self.format_of(path);
         FORMATS.iter().any(|entry| Some(entry.format) == format && entry.uses.contains(&self))
     }
 
@@ -155,7 +175,7 @@ impl FileUse {
     /// # Errors
     /// `InvalidArgument`, with the possible extensions, if the format does not allow this use.
     pub fn format(self, path: &Path) -> Result<Format> {
-        match Format::of(path).filter(|_| self.allows(path)) {
+        match self.format_of(path).filter(|_| self.allows(path)) {
             Some(format) => Ok(format),
             None => bail!(
                 InvalidArgument,

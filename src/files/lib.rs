@@ -5,6 +5,7 @@
 //! under its name.
 
 pub mod arrangement;
+pub mod bart;
 mod bytes;
 pub mod cfl;
 pub mod dicom;
@@ -20,7 +21,8 @@ pub mod png;
 pub mod stacks;
 pub mod view_data;
 
-pub use cfl::{kspace_from_bart, read_cfl, trajectory_from_bart, write_cfl};
+pub use bart::{read_bart, TrajectoryFile};
+pub use cfl::{read_cfl, write_cfl};
 pub use dicom::DicomFields;
 pub use formats::{FileUse, Format};
 pub use image::{Image, Placement, ScanIndex};
@@ -38,7 +40,8 @@ use std::path::Path;
 /// Writes images among `files`, in the format that the extension of `path` selects:
 ///
 /// - ISMRMRD: complex images with placement and index ([`ismrmrd::write_images`]);
-/// - BART: complex, `[x, y, z, channels]`, several images along dimension 10 of the array;
+/// - BART: complex, `[x, y, z, channels]`, contrasts, repetitions, phases, slices and sets along dimensions 5, 10, 11,
+///   13 and 15 ([`bart::write_bart_images`]);
 /// - NIfTI: volumes of slices, repetitions along dimension 4, channels along dimension 5, and one file for each
 ///   contrast, phase and set ([`nifti::write_nifti`]);
 /// - DICOM: one file for each slice and repetition, without the facts that are not in images
@@ -101,27 +104,14 @@ pub fn write_images_with_fields(
             write_npy(files, path, &dims, &parts)
         }
         Format::Png => write_png(files, path, images, &PngOptions::default()),
-        _ => {
-            let [x, y, z] = first.dims;
-            let mut dims = vec![x, y, z, first.channels];
-            match images {
-                [one] => {
-                    one.check().map_err(|e| e.within(path.display()))?;
-                    write_cfl(files, path, &dims, &one.data)
-                }
-                _ => {
-                    dims.extend([1, 1, 1, 1, 1, 1, images.len()]);
-                    let all: Vec<_> = images.iter().flat_map(|i| i.data.iter().copied()).collect();
-                    write_cfl(files, path, &dims, &all)
-                }
-            }
-        }
+        _ => bart::write_bart_images(files, path, images),
     }
 }
 
 /// Reads the images of a file in any format that [`FileUse::ReadImages`] lists. All dimensions after `[x, y, z]` become
-/// channels, except in files of MATLAB that [`mat::write_images`] wrote. Numbers of `.npy` and `.mat` files are rounded
-/// to single precision; the last axis of `.npy` files is x.
+/// channels, except those of BART that are contrasts, repetitions, phases, slices and sets, and those of files of
+/// MATLAB that [`mat::write_images`] wrote. Numbers of `.npy` and `.mat` files are rounded to single precision; the
+/// last axis of `.npy` files is x.
 ///
 /// # Errors
 /// `InvalidArgument` for another extension; `IO` if the file cannot be read; `BadFile` if it is not of its format.
@@ -132,13 +122,11 @@ pub fn read_images(path: impl AsRef<Path>) -> Result<Vec<Image>> {
         Format::Nifti => return Ok(vec![nifti::read_nifti(path)?]),
         Format::Dicom => return dicom::read_dicom(path),
         Format::Matlab => return mat::read_images(path),
-        Format::Numpy => {
-            let npy = read_npy(path)?;
-            (npy.dims, npy.data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect())
-        }
+        Format::Bart => return bart::read_bart_images(path),
         _ => {
-            let cfl = read_cfl(path)?;
-            (cfl.dims, cfl.data)
+            let npy = read_npy(path)?;
+            let data: Vec<_> = npy.data.iter().map(|z| Complex::new(z.re as f32, z.im as f32)).collect();
+            (npy.dims, data)
         }
     };
     let size = |i: usize| dims.get(i).copied().unwrap_or(1);

@@ -1,5 +1,6 @@
 //! Runs the commands in README and docs in their order, each document in an empty folder.
 
+use crate::bart::has_bart;
 use crate::common::documents::{blocks, documents, Block};
 use crate::common::say;
 use crate::{with_lock, ProgramOutput, TempDir};
@@ -67,6 +68,10 @@ fn without_comment(line: &str) -> &str {
     line[..comment].trim_end()
 }
 
+/// Start of the commands of this program.
+const PROGRAM: &str = "recon ";
+/// Start of the commands of BART, with which a document compares.
+const BART: &str = "bart ";
 /// Start of the command that runs a block of Python.
 const PYTHON: &str = "python3 - <<'END'\n";
 
@@ -128,6 +133,26 @@ fn check_output(shown: &DocumentedCommand, printed: &str) {
     }
 }
 
+/// Returns the percent errors of the lines of `recon compare`, with the text before each.
+fn percent_errors<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<(&'a str, f64)> {
+    let error = |line: &'a str| {
+        let (name, rest) = line.split_once("error ")?;
+        Some((name, rest.split_once(" %")?.0.parse().ok()?))
+    };
+    lines.filter_map(error).collect()
+}
+
+/// Checks that the errors between images of BART and of recon are at most twice those of the document, and small.
+fn check_errors(shown: &DocumentedCommand, printed: &str) {
+    let found = percent_errors(printed.lines());
+    let documented = percent_errors(shown.output.iter().map(String::as_str));
+    assert!(!documented.is_empty(), "{}: no errors in the document", shown.place);
+    for (name, percent) in documented {
+        let (_, now) = found.iter().find(|(other, _)| *other == name).unwrap_or_else(|| panic!("{name}: {printed}"));
+        assert!(*now <= 2.0 * percent + 1e-3 && percent < 6.0, "{}: {name}{now} %, not {percent} %", shown.place);
+    }
+}
+
 fn run(dir: &TempDir, command: &str) -> ProgramOutput {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_recon")).parent().unwrap();
     let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap_or_default());
@@ -143,7 +168,12 @@ fn run(dir: &TempDir, command: &str) -> ProgramOutput {
 fn run_document(document: &str) {
     let dir = TempDir::new();
     let mut count = 0;
-    for shown in blocks(document).iter().filter(|b| is_command(b)).flat_map(commands) {
+    let shown_commands: Vec<_> = blocks(document).iter().filter(|b| is_command(b)).flat_map(commands).collect();
+    let uses_bart = shown_commands.iter().any(|shown| shown.command.starts_with(BART));
+    if uses_bart && !has_bart() {
+        return;
+    }
+    for shown in shown_commands {
         let command = &shown.command;
         if ELSEWHERE.iter().any(|(start, _)| command.starts_with(start)) {
             continue;
@@ -154,15 +184,19 @@ fn run_document(document: &str) {
             continue;
         }
         assert!(
-            command.starts_with("recon ") || command.starts_with(PYTHON),
+            [PROGRAM, PYTHON, BART].iter().any(|start| command.starts_with(start)),
             "{place}: nothing runs this line, and no list says what does: {command}"
         );
         let out = run(&dir, command);
         assert_eq!(out.status, Some(0), "{place}: {out:?}");
         let meant = |line: &str| WARNINGS.iter().any(|(of, words)| command.contains(of) && line.contains(words));
-        let unexpected: Vec<&str> = out.stderr.lines().filter(|line| !meant(line)).collect();
+        let is_ours = !command.starts_with(BART);
+        let unexpected: Vec<&str> = out.stderr.lines().filter(|line| is_ours && !meant(line)).collect();
         assert!(unexpected.is_empty(), "{place}: an example that warns: {out:?}");
         check_output(&shown, &out.stdout);
+        if uses_bart && command.starts_with("recon compare ") {
+            check_errors(&shown, &out.stdout);
+        }
         count += 1;
     }
     println!("{document}: {count} commands");

@@ -177,7 +177,22 @@ fn maps_in_the_wrong_order_are_errors() {
     }
     // Two sets of maps, as from ESPIRiT, and coils along the wrong dimension.
     write_cfl(dir.path("a.cfl"), &[24, 20, 1, coils, 2], &[&maps.data[..], &maps.data].concat()).unwrap();
-    dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["bart slice 4 0"]);
+    let out = dir.run(&format!("{line} first.h5 --maps a.cfl"));
+    assert!(out.status == Some(0) && out.stderr.contains("2 sets of maps"), "{out:?}");
+    assert!(out.stderr.contains("100.0 % of the voxels") && out.stderr.contains("bart slice 4 0"), "{out:?}");
+    assert_eq!(read_images(dir.path("first.h5"))[0].data, read_images(dir.path("right.h5"))[0].data);
+    // A second set of zeros is not used.
+    let zeros = vec![Complex::default(); maps.data.len()];
+    write_cfl(dir.path("a.cfl"), &[24, 20, 1, coils, 2], &[&maps.data[..], &zeros].concat()).unwrap();
+    dir.ok(&format!("{line} first.h5 --maps a.cfl"));
+    // Maps of several slices.
+    write_cfl(
+        dir.path("a.cfl"),
+        &[&[24, 20, 1, coils][..], &[1; 9], &[2]].concat(),
+        &[&maps.data[..], &zeros].concat(),
+    )
+    .unwrap();
+    dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["bart slice 13 N", "--slice"]);
     write_cfl(dir.path("a.cfl"), &[24, 20, 1, 1, 1, 1, coils], &maps.data).unwrap();
     dir.fails(1, &format!("{line} x.h5 --maps a.cfl"), &["bart transpose 3 6"]);
     // Magnitudes of maps cause a warning.

@@ -80,17 +80,30 @@ fn slices_and_repetitions() {
     assert_eq!(images.iter().map(|i| (i.index.slice, i.index.repetition)).collect::<Vec<_>>(), [(1, 0), (1, 1)]);
     dir.ok("grid scan.h5 --slice 2 --repetition 1 -o one.h5");
     assert_eq!(only_image(&dir.path("one.h5")).index.slice, 2);
-    dir.fails(1, "grid scan.h5 --slice 3 -o none.h5", &["no such slice", "slices 0, 1, 2"]);
+    dir.fails(1, "grid scan.h5 --slice 3 -o none.h5", &["--slice", "no such number, 3", "slices 0, 1, 2"]);
 
     // The other formats take images of one size.
     dir.ok("grid scan.h5 -o all.cfl");
-    assert_eq!(only_image(&dir.path("all.cfl")).channels, 6);
+    // Repetitions are in BART's dimension 10, slices in dimension 13.
+    let array = read_cfl(dir.path("all.cfl")).unwrap();
+    assert_eq!(array.dims, [12, 10, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 3]);
+    dir.ok("grid scan.h5 -o combined.h5");
+    for image in &read_images(dir.path("combined.h5")) {
+        let at = image.index.repetition as usize + 2 * image.index.slice as usize;
+        assert_eq!(array.data[120 * at..][..120], image.data, "{:?}", image.index);
+    }
+    // A missing image is an error before the computation.
+    let mut gap = dataset.clone();
+    gap.scans.remove(3);
+    write_dataset(dir.path("gap.h5"), &gap);
+    dir.fails(1, "grid gap.h5 -o no.cfl", &["no.cfl", "no image slice 1, repetition 1", "full grid", ".h5"]);
+    dir.ok("grid gap.h5 --slice 0,2 -o no_gap.cfl");
+    assert_eq!(read_cfl(dir.path("no_gap.cfl")).unwrap().dims, [12, 10, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 2]);
     // In a NIfTI file, the slices are along z in the order of their positions, and repetitions are along dimension 4.
     dir.ok("grid scan.h5 -o all.nii");
     let volume = only_image(&dir.path("all.nii"));
     assert_eq!((volume.dims, volume.channels, volume.fov_mm), ([12, 10, 3], 2, [12.0, 10.0, 24.0]));
     assert_eq!(volume.placement.position, [1.0, 2.0, -5.0]);
-    dir.ok("grid scan.h5 -o combined.h5");
     for image in &read_images(dir.path("combined.h5")) {
         let (z, repetition) = (2 - image.index.slice as usize, image.index.repetition as usize);
         let slice = &volume.channel(repetition)[z * 120..][..120];

@@ -3,6 +3,7 @@
 #[path = "../common/acquisitions.rs"]
 mod acquisitions;
 mod arguments;
+mod bart;
 mod brain;
 mod calibration;
 mod coils;

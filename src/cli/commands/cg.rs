@@ -1,7 +1,7 @@
 //! `recon cg`.
 
 use crate::options::{
-    defaults, Combination, DensityArgs, ImageOutputArgs, InputArgs, LambdaUnitKind, OffResonanceArgs,
+    defaults, Combination, DensityArgs, ImageOutputArgs, ImageScale, InputArgs, LambdaUnitKind, OffResonanceArgs,
     PhaseDifferenceArgs, PlanArgs, PriorKind,
 };
 use crate::run::coil_maps::{self, shares_maps, CoilMapFile};
@@ -112,7 +112,7 @@ struct RegularisedLeastSquares {
     #[arg(help_heading = "Reconstruction")]
     edge: f64,
 
-    /// Initial image [default: zero]
+    /// Initial image, at the scale that --scale selects [default: zero]
     #[arg(long, value_name = "FILE", help_heading = "Reconstruction")]
     initial: Option<PathBuf>,
 
@@ -265,6 +265,16 @@ impl RegularisedLeastSquares {
         }
     }
 
+    /// Returns the initial image of a scan at the scale of this program.
+    fn initial_image<T: Real>(&self, frame: &ScanFrame, image: &[Complex<f32>]) -> Result<Vec<Complex<T>>> {
+        let mut image = cast::<T>(image)?;
+        if frame.session.scale == ImageScale::Bart {
+            let factor = 1.0 / self.bart_factor(frame.scan);
+            image.iter_mut().for_each(|z| *z = Complex::new(T::of(z.re.wide() * factor), T::of(z.im.wide() * factor)));
+        }
+        Ok(image)
+    }
+
     fn noise_level(&self, scan: &Scan) -> Result<f64> {
         match (self.noise_level, scan.noise_level) {
             (None, _) => Ok(0.0),
@@ -408,7 +418,10 @@ impl Reconstruction for RegularisedLeastSquares {
     ) -> Result<FrameResult> {
         let initial = match state.previous_image.take() {
             Some((number, image)) if number == frame.number => Some(image),
-            _ => state.initial.as_ref().map(|images| cast::<T>(images.image(frame.number))).transpose()?,
+            _ => match &state.initial {
+                Some(images) => Some(self.initial_image(frame, images.image(frame.number))?),
+                None => None,
+            },
         };
         let reference = state.reference.as_ref().map(|images| cast::<T>(images.image(frame.number))).transpose()?;
         let reference: Option<Vec<T>> =

@@ -104,7 +104,7 @@ fn checked_fov(fov: &[f32]) -> Result<[f32; 3]> {
 
 /// Warns if a BART array without a trajectory has the sizes of k-space.
 fn warn_of_kspace(path: &Path) -> Result<()> {
-    if Format::of(path) != Some(Format::Bart) {
+    if Format::of_input(path) != Some(Format::Bart) {
         return Ok(());
     }
     let sizes = read_cfl(path)?.sizes();
@@ -153,17 +153,9 @@ fn warn_of_lost_acquisitions(args: &ConvertArgs, dataset: &Dataset) {
     }
 }
 
-fn write_selected_images(args: &ConvertArgs, mut images: Vec<Image>) -> Result<()> {
-    let is_selected = |number: u16, selected: Option<u16>| selected.is_none_or(|n| n == number);
-    images
-        .retain(|i| is_selected(i.index.slice, args.raw.slice) && is_selected(i.index.repetition, args.raw.repetition));
-    if images.is_empty() {
-        bail!(
-            InvalidArgument,
-            "{}: the file has no image of this slice and repetition: recon info lists its images",
-            args.input.display()
-        );
-    }
+fn write_selected_images(args: &ConvertArgs, images: Vec<Image>) -> Result<()> {
+    let selected = args.raw.selection.select(images, |image| image.index);
+    let images = selected.map_err(|e| e.within(args.input.display()))?;
     check_sizes(&args.output.output, images.iter().map(|image| (image.dims, image.channels)))?;
     let geometries: Vec<ImageGeometry> = images.iter().map(ImageGeometry::new).collect();
     if let Some(files) = volume_files(&args.output.output, &geometries)? {

@@ -2,7 +2,7 @@
 
 use crate::options::{defaults, Combination, ImageOutputArgs, InputArgs, OffResonanceArgs, PlanArgs};
 use crate::run::coil_maps::CoilMapFile;
-use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
+use crate::run::job::{voxel_count, FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::plan::ReusablePlan;
 use crate::run::resize::zeros;
 use crate::run::session::Session;
@@ -60,6 +60,10 @@ impl Reconstruction for Adjoint {
 
     fn input_files(&self) -> Vec<&PathBuf> {
         self.maps.iter().collect()
+    }
+
+    fn bart_factor(&self, scan: &Scan) -> f64 {
+        1.0 / voxel_count(scan).sqrt()
     }
 
     fn channels(&self, scan: &Scan) -> Option<usize> {

@@ -3,7 +3,7 @@
 use crate::commands::grid::Gridding;
 use crate::options::{
     defaults, in_precision, AcquisitionArgs, Combination, DensityArgs, DicomArgs, InputArgs, MapFile, MatrixChoice,
-    OutputArgs, PlanArgs, WhiteningChoice,
+    OutputArgs, PlanArgs, SelectionArgs, WhiteningChoice,
 };
 use crate::run::job::{reconstruct, Reconstructed};
 use crate::run::output::{files_of, report_of, write_images_with_fields, Outputs};
@@ -17,7 +17,7 @@ use recon::scan::Header;
 use recon::{estimate_field_map, Complex, Echoes, FieldMapOptions, FieldMapReport, Real, Result};
 use recon_files::ismrmrd::{read_either, FileContents};
 use recon_files::stacks::ImageGeometry;
-use recon_files::{read_cfl, read_images, Dataset, DicomFields, FileUse, Format, Image, ScanIndex};
+use recon_files::{read_images, Dataset, DicomFields, FileUse, Format, Image, ScanIndex};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -83,13 +83,8 @@ pub struct FieldMapArgs {
     #[arg(long, value_name = "NAME", default_value = "dataset", help_heading = "Input")]
     group: String,
 
-    /// Use only this slice [default: all]
-    #[arg(long, value_name = "N", help_heading = "Input")]
-    slice: Option<u16>,
-
-    /// Use only this repetition [default: all]
-    #[arg(long, value_name = "N", help_heading = "Input")]
-    repetition: Option<u16>,
+    #[command(flatten)]
+    selection: SelectionArgs,
 
     /// Noise that whitens the coils of raw data: auto, none, or a file, as for recon grid
     #[arg(long, value_name = "auto|none|FILE", default_value = "auto", help_heading = "Coils")]
@@ -153,9 +148,9 @@ impl FieldMapArgs {
         Ok(())
     }
 
-    /// Returns whether the options select an image.
-    fn selects(&self, index: &ScanIndex) -> bool {
-        self.slice.is_none_or(|n| index.slice == n) && self.repetition.is_none_or(|n| index.repetition == n)
+    /// Returns the images of a file that the options select.
+    fn select(&self, path: &Path, images: Vec<Image>) -> Result<Vec<Image>> {
+        self.selection.select(images, |image| image.index).map_err(|e| e.within(path.display()))
     }
 }
 
@@ -211,12 +206,12 @@ fn map_name(index: &ScanIndex) -> String {
 /// Reads the echoes of all maps, and the facts about the scan; `None` for images.
 fn read_echoes<T: Real>(args: &FieldMapArgs) -> Result<(Vec<Echo>, Option<DicomFields>)> {
     match &args.inputs[..] {
-        [file] => match Format::of(input_path(file)?.as_ref()) {
+        [file] => match Format::of_input(input_path(file)?.as_ref()) {
             Some(Format::Ismrmrd) => match read_either(&input_path(file)?, &args.group, args.acquisitions.options())? {
                 FileContents::Raw(dataset) => grid_echoes::<T>(args, *dataset),
                 FileContents::Images(images) => Ok((echoes_of_contrasts(args, images)?, None)),
             },
-            Some(Format::Bart) => Ok((echoes_of_bart(file)?, None)),
+            Some(Format::Bart) => Ok((echoes_of_bart(args, file)?, None)),
             _ => bail!(
                 InvalidArgument,
                 "{}: a file of this format holds one echo, but a field map needs two or more: give one file per echo",
@@ -235,8 +230,7 @@ fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Ec
         trajectory: None,
         matrix: Some(MatrixChoice::Encoded),
         group: args.group.clone(),
-        slice: args.slice,
-        repetition: args.repetition,
+        selection: args.selection.clone(),
         every: 1,
         frame_shots: None,
         frame_step: None,
@@ -257,57 +251,38 @@ fn grid_echoes<T: Real>(args: &FieldMapArgs, dataset: Dataset) -> Result<(Vec<Ec
     Ok((images.into_iter().map(echo).collect(), Some(facts)))
 }
 
-/// Returns the echoes of ISMRMRD images of several contrasts.
+/// Returns the echoes of images of several contrasts.
 fn echoes_of_contrasts(args: &FieldMapArgs, images: Vec<Image>) -> Result<Vec<Echo>> {
-    let echoes: Vec<Echo> = images
-        .into_iter()
-        .filter(|image| args.selects(&image.index))
-        .map(|image| Echo { contrast: image.index.contrast.into(), image })
-        .collect();
-    if echoes.is_empty() {
-        bail!(InvalidArgument, "{}: no such slice and repetition", args.inputs[0].display());
-    }
-    Ok(echoes)
+    let selected = args.select(&args.inputs[0], images)?.into_iter();
+    Ok(selected.map(|image| Echo { contrast: image.index.contrast.into(), image }).collect())
 }
 
 /// Reads the echoes of one file of BART, where they are in dimension 5.
-fn echoes_of_bart(path: &Path) -> Result<Vec<Echo>> {
-    let array = read_cfl(path)?;
-    let sizes = array.sizes();
-    let has_other_dimensions = sizes[4] > 1 || sizes[6..].iter().any(|&n| n > 1);
-    if has_other_dimensions || sizes[5] < 2 {
+fn echoes_of_bart(args: &FieldMapArgs, path: &Path) -> Result<Vec<Echo>> {
+    let images = read_images(path)?;
+    if images.iter().all(|image| image.index.contrast == 0) {
+        let [x, y, z] = images[0].dims;
         bail!(
             SizeMismatch,
-            "{}: images of sizes {:?}: [x, y, z, coils, 1, echoes] is expected, with two or more echoes; or give one \
-             file per echo",
+            "{}: images of sizes {:?} and one echo: [x, y, z, coils, 1, echoes] is expected, with two or more echoes in \
+             dimension 5; or give one file per echo",
             path.display(),
-            array.dims
+            [x, y, z, images[0].channels]
         );
     }
-    let dims = [sizes[0], sizes[1], sizes[2]];
-    let echo_len: usize = sizes[..4].iter().product();
-    let image = |(contrast, data): (usize, &[Complex<f32>])| {
-        Ok(Echo { image: Image::new(dims, sizes[3], data.to_vec())?, contrast })
-    };
-    array.data.chunks_exact(echo_len).enumerate().map(image).collect()
+    echoes_of_contrasts(args, images)
 }
 
 /// Reads the echoes of one file per echo.
 fn echoes_of_files(args: &FieldMapArgs, paths: &[PathBuf]) -> Result<Vec<Echo>> {
     let mut echoes = Vec::new();
     for (contrast, path) in paths.iter().enumerate() {
-        let images = read_images(path)?;
-        let count = images.len();
-        let selected = images.into_iter().filter(|image| args.selects(&image.index));
-        let previous_len = echoes.len();
-        echoes.extend(selected.map(|mut image| {
+        let selected = args.select(path, read_images(path)?)?;
+        echoes.extend(selected.into_iter().map(|mut image| {
             // The order of the files determines the echo, not the contrast in the file.
             image.index.contrast = 0;
             Echo { image, contrast }
         }));
-        if echoes.len() == previous_len {
-            bail!(InvalidArgument, "{}: no such slice and repetition among {count} images", path.display());
-        }
     }
     Ok(echoes)
 }

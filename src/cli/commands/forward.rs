@@ -17,8 +17,9 @@ use recon::bail;
 use recon::results::check_results;
 use recon::scan::{Header, TrajectoryKind};
 use recon::{Complex, Real, Result};
+use recon_files::cfl::trajectory_from_bart;
 use recon_files::read_images;
-use recon_files::{read_cfl, trajectory_from_bart, Dataset, FileUse, Format, Image, Scan, ScanIndex};
+use recon_files::{read_cfl, Dataset, FileUse, Format, Image, Scan, ScanIndex};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -5,7 +5,7 @@ use crate::options::{
     PhaseDifferenceArgs, PlanArgs,
 };
 use crate::run::gaps::{warn_of_gaps, warn_of_missing_side};
-use crate::run::job::{FrameResult, Job, Reconstruction, ScanFrame};
+use crate::run::job::{voxel_count, FrameResult, Job, Reconstruction, ScanFrame};
 use crate::run::plan::ReusablePlan;
 use crate::run::precision::to_single;
 use crate::run::resize::zeros;
@@ -119,6 +119,15 @@ impl Reconstruction for Gridding {
             bail!(InvalidArgument, "--kspace has the measured side of k-space only: leave out --partial-fourier");
         }
         Ok(())
+    }
+
+    fn bart_factor(&self, scan: &Scan) -> f64 {
+        // Both transforms map their images to the measured k-space.
+        if self.kspace {
+            1.0
+        } else {
+            voxel_count(scan).sqrt()
+        }
     }
 
     fn channels(&self, scan: &Scan) -> Option<usize> {

@@ -34,7 +34,7 @@ pub struct InfoArgs {
 pub fn run(args: &InfoArgs) -> Result<()> {
     let Some(path) = &args.file else { return describe_program() };
     let path = &*input_path(path)?;
-    match Format::of(path) {
+    match Format::of_input(path) {
         Some(Format::Bart) => {
             let cfl = read_cfl(path)?;
             say(&format!("BART array of {:?} complex numbers", cfl.dims))

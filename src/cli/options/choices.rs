@@ -35,6 +35,16 @@ choices!(
     }
 );
 choices!(
+    /// The scale of images that are written.
+    ImageScale {
+        /// The scale of this program: transforms have no factor
+        Recon,
+        /// The scale of BART, whose Fourier transform is unitary. With N voxels of the encoded matrix, images are
+        /// multiplied by sqrt(N), and the adjoint by 1 / sqrt(N)
+        Bart
+    }
+);
+choices!(
     /// A gridding window.
     WindowKind for Window {
         /// Smallest maximum error: the best window at every tolerance

@@ -7,16 +7,18 @@ mod dicom;
 mod off_resonance;
 mod output;
 mod phase_difference;
+mod selection;
 
 pub use acquisitions::AcquisitionArgs;
 pub use choices::{
-    BladePhaseKind, Combination, DensityKind, FilterKind, LambdaUnitKind, MethodKind, PartialFourierKind,
+    BladePhaseKind, Combination, DensityKind, FilterKind, ImageScale, LambdaUnitKind, MethodKind, PartialFourierKind,
     PrecisionKind, PriorKind, SimdKind,
 };
 pub use dicom::DicomArgs;
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
 pub use output::{AnyFile, MapFile, OutputArgs, RawFile, WeightFile};
 pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
+pub use selection::SelectionArgs;
 
 use choices::{BasisKind, WindowKind};
 use clap::Args;
@@ -57,13 +59,8 @@ pub struct InputArgs {
     #[arg(long, value_name = "NAME", default_value = "dataset", help_heading = "Input")]
     pub group: String,
 
-    /// Reconstruct only this slice [default: all]
-    #[arg(long, value_name = "N", help_heading = "Input")]
-    pub slice: Option<u16>,
-
-    /// Reconstruct only this repetition [default: all]
-    #[arg(long, value_name = "N", help_heading = "Input")]
-    pub repetition: Option<u16>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
 
     /// Use only every N-th shot (spoke, line, interleaf), beginning with the first
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Input")]
@@ -92,7 +89,8 @@ pub struct InputArgs {
 
 fn input_help() -> String {
     format!(
-        "Raw data: an ISMRMRD dataset ({}), or k-space of BART, [1, samples, shots, coils], ({}) with --trajectory",
+        "Raw data: an ISMRMRD dataset ({}), or k-space of BART ({}, or the name without an ending): Cartesian, [x, y, \
+         z, coils], or [1, samples, shots, coils] with --trajectory",
         FileUse::ReadDataset.extensions(),
         Format::Bart.extensions()
     )
@@ -101,7 +99,8 @@ fn input_help() -> String {
 fn trajectory_help() -> String {
     format!(
         "Trajectory of BART ({}; [3, samples, shots], real, in units of 1/FOV) for k-space of BART. Numbers of samples \
-         and shots must be those of k-space, in this order. If the two numbers are equal, the order cannot be checked",
+         and shots must be those of k-space, in this order. If the two numbers are equal, the order cannot be checked. \
+         It has one frame for each frame of k-space, or one for all",
         Format::Bart.extensions()
     )
 }
@@ -189,13 +188,8 @@ pub struct RawDataArgs {
     #[arg(long, value_name = "NAME", default_value = "dataset", help_heading = "Input")]
     pub group: String,
 
-    /// Use only this slice [default: all]
-    #[arg(long, value_name = "N", help_heading = "Input")]
-    pub slice: Option<u16>,
-
-    /// Use only this repetition [default: all]
-    #[arg(long, value_name = "N", help_heading = "Input")]
-    pub repetition: Option<u16>,
+    #[command(flatten)]
+    pub selection: SelectionArgs,
 
     #[command(flatten)]
     pub acquisitions: AcquisitionArgs,
@@ -210,8 +204,7 @@ impl RawDataArgs {
             trajectory: trajectory.cloned(),
             matrix: matrix.cloned(),
             group: self.group.clone(),
-            slice: self.slice,
-            repetition: self.repetition,
+            selection: self.selection.clone(),
             every: 1,
             frame_shots: None,
             frame_step: None,
@@ -227,6 +220,10 @@ impl RawDataArgs {
 pub struct ImageOutputArgs {
     #[command(flatten)]
     pub file: OutputArgs,
+
+    /// Scale of the images
+    #[arg(long, value_enum, default_value_t = ImageScale::Recon, help_heading = "Output")]
+    pub scale: ImageScale,
 
     #[command(flatten)]
     pub dicom: DicomArgs,

@@ -10,7 +10,7 @@ use crate::run::weights::Weights;
 use recon::bail;
 use recon::scan::{calibration_of, to_matrix_of, warn_of_other_slices};
 use recon::{CoilMatrix, Complex, Error, Options, Plan, Real, Result};
-use recon_files::cfl::MAX_DIMS;
+use recon_files::cfl::{COUNTER_DIMS, MAX_DIMS};
 use recon_files::{read_cfl, read_image, Format, Scan};
 use std::path::Path;
 use std::time::Instant;
@@ -51,17 +51,25 @@ fn read_maps<T: Real>(path: &Path, scan: &Scan) -> Result<Vec<Complex<T>>> {
             path.display()
         )
     };
-    let data = if Format::of(path) == Some(Format::Bart) {
-        let array = read_cfl(path)?;
-        let fits = |n: &[usize; MAX_DIMS]| n[..4] == expected && n[4..].iter().all(|&n| n == 1);
-        if !fits(&array.sizes()) {
-            let has_several_sets = array.sizes()[4] > 1 && array.sizes()[..4] == expected;
-            let remedy = match array.reorder(fits) {
-                _ if has_several_sets => ": bart slice 4 0 IN OUT takes the first of several sets of maps".into(),
-                Some(command) => format!(": {command}"),
-                None => String::new(),
+    let data = if Format::of_input(path) == Some(Format::Bart) {
+        let mut array = read_cfl(path)?;
+        let (sizes, voxels) = (array.sizes(), x * y * z);
+        let fits = |n: &[usize; MAX_DIMS]| n[..4] == expected && n[5..].iter().all(|&n| n == 1);
+        if !fits(&sizes) {
+            let counter = COUNTER_DIMS.into_iter().find(|&dim| sizes[dim] > 1 && sizes[..4] == expected);
+            let remedy = match (counter, array.reorder(|n| fits(n) && n[4] == 1)) {
+                (Some(dim), _) => format!(
+                    ": bart slice {dim} N IN OUT takes the maps of one part; select the same part of the scan, by \
+                     --slice N for example"
+                ),
+                (None, Some(command)) => format!(": {command}"),
+                (None, None) => String::new(),
             };
             return mismatch(&array.dims, &remedy);
+        }
+        if sizes[4] > 1 {
+            warn_of_further_sets(path, sizes[4], voxels, &array.data[voxels * expected[3]..]);
+            array.data.truncate(voxels * expected[3]);
         }
         array.data
     } else {
@@ -133,6 +141,24 @@ fn right_inverse(matrix: &CoilMatrix) -> Result<CoilMatrix> {
     // The conjugate transpose of the right side, [coils, virtual coils], the coil running fastest.
     let inverse = system.iter().flat_map(|equation| equation[rows..].iter().map(|z| z.conj())).collect();
     CoilMatrix::new(columns, rows, inverse)
+}
+
+/// Warns if sets of maps after the first are not zero: the library's model has one image.
+fn warn_of_further_sets(path: &Path, sets: usize, voxels: usize, further: &[Complex<f32>]) {
+    let mut is_used = vec![false; voxels];
+    for map in further.chunks_exact(voxels) {
+        is_used.iter_mut().zip(map).for_each(|(used, z)| *used |= *z != Complex::ZERO);
+    }
+    let used = is_used.iter().filter(|&&used| used).count();
+    if used > 0 {
+        log::warn!(
+            "{}: the file has {sets} sets of maps, but one image is reconstructed, with the first set: the others are \
+             not zero in {:.1} % of the voxels, where folded signal is missing from the image. bart pics reconstructs \
+             an image for each set; bart slice 4 0 IN OUT takes the first set, without this warning",
+            path.display(),
+            100.0 * used as f64 / voxels as f64
+        );
+    }
 }
 
 /// Estimates the coil maps of scans of one trajectory and slice: from the calibration data of the slice, or else from

@@ -36,7 +36,7 @@ fn with_remedy(error: Error) -> Error {
 
 /// Reads the noise of a separate file, and the noise bandwidth of the receiver; `None` if the file has no bandwidth.
 fn read_noise(path: &Path, group: &str, scans: &[Scan]) -> Result<(Vec<Noise>, Option<f64>)> {
-    if Format::of(path) != Some(Format::Bart) {
+    if Format::of_input(path) != Some(Format::Bart) {
         let dataset = read_dataset(path, group, AssemblyOptions::default())?;
         if dataset.noise.is_empty() {
             bail!(InvalidArgument, "{}: --whiten: the file has no noise acquisitions", path.display());

@@ -4,31 +4,36 @@ use crate::options::{checked_sizes, InputArgs, MatrixChoice};
 use crate::run::coils;
 use crate::run::streams::input_path;
 use recon::bail;
-use recon::scan::{Header, TrajectoryKind};
+use recon::scan::TrajectoryKind;
 use recon::Result;
 use recon_files::ismrmrd::read_dataset;
-use recon_files::{kspace_from_bart, read_cfl, trajectory_from_bart, Dataset, Format, Placement, Scan, ScanIndex};
-use std::path::Path;
+use recon_files::{read_bart, Dataset, Format, Scan, TrajectoryFile};
 
 /// Reads the raw data of the input file.
 pub fn read(args: &InputArgs) -> Result<Dataset> {
     let path = input_path(&args.input)?;
-    let is_bart = Format::of(&path) == Some(Format::Bart);
+    let shown = args.input.display();
+    let is_bart = Format::of_input(&path) == Some(Format::Bart);
+    if is_bart && args.acquisitions.conjugate {
+        bail!(
+            InvalidArgument,
+            "{shown}: --conjugate is for ISMRMRD files: bart conj IN OUT conjugates k-space of BART"
+        );
+    }
     match (&args.trajectory, is_bart) {
-        (Some(trajectory), true) => Ok(Dataset {
-            header: Header::default(),
-            scans: vec![read_bart(&args.input, trajectory, args.matrix.as_ref())?],
-            noise: Vec::new(),
-            calibration: Vec::new(),
-            uses: Vec::new(),
-        }),
-        (None, true) => {
-            bail!(InvalidArgument, "{}: k-space of BART needs --trajectory and --matrix", args.input.display())
+        (Some(path), true) => {
+            let Some(MatrixChoice::Sizes(sizes)) = &args.matrix else {
+                bail!(
+                    InvalidArgument,
+                    "a trajectory of BART needs --matrix with the sizes that it was made for: it is in units of 1/FOV"
+                );
+            };
+            read_bart(&args.input, Some(TrajectoryFile { path, matrix: checked_sizes(sizes)? }))
         }
+        (None, true) => read_bart(&args.input, None),
         (Some(_), false) => bail!(
             InvalidArgument,
-            "{}: --trajectory is only for k-space of BART: an ISMRMRD file contains its trajectory",
-            args.input.display()
+            "{shown}: --trajectory is only for k-space of BART: an ISMRMRD file contains its trajectory"
         ),
         (None, false) => read_dataset(&path, &args.group, args.acquisitions.options()),
     }
@@ -41,19 +46,7 @@ pub fn prepare(args: &InputArgs, mut dataset: Dataset) -> Result<Dataset> {
     if dataset.scans.is_empty() {
         bail!(BadFile, "{file}: there is no image data: all acquisitions are noise or calibration");
     }
-    if args.slice.is_some() || args.repetition.is_some() {
-        let [slices, repetitions] = [|s: &Scan| s.index.slice, |s: &Scan| s.index.repetition]
-            .map(|number| list_numbers(&dataset.scans, number));
-        dataset.scans.retain(|s| {
-            args.slice.is_none_or(|n| s.index.slice == n) && args.repetition.is_none_or(|n| s.index.repetition == n)
-        });
-        if dataset.scans.is_empty() {
-            bail!(
-                InvalidArgument,
-                "{file}: no such slice and repetition; the file has slices {slices}; repetitions {repetitions}"
-            );
-        }
-    }
+    dataset.scans = args.selection.select(dataset.scans, |scan| scan.index).map_err(|e| e.within(file))?;
     if args.every > 1 {
         for scan in &mut dataset.scans {
             *scan = scan.every_nth_shot(args.every);
@@ -61,55 +54,6 @@ pub fn prepare(args: &InputArgs, mut dataset: Dataset) -> Result<Dataset> {
     }
     coils::prepare(args, &mut dataset)?;
     Ok(dataset)
-}
-
-/// Lists the different numbers of scans for a message.
-fn list_numbers(scans: &[Scan], number: impl Fn(&Scan) -> u16) -> String {
-    let mut numbers: Vec<u16> = scans.iter().map(number).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    match numbers.len() {
-        0..=12 => numbers.iter().map(|n| n.to_string()).collect::<Vec<_>>().join(", "),
-        n => format!("{n} from {} to {}", numbers[0], numbers[n - 1]),
-    }
-}
-
-fn read_bart(kspace: &Path, trajectory: &Path, matrix: Option<&MatrixChoice>) -> Result<Scan> {
-    let Some(MatrixChoice::Sizes(sizes)) = matrix else {
-        bail!(
-            InvalidArgument,
-            "a trajectory of BART needs --matrix with the sizes that it was made for: it is in units of 1/FOV"
-        );
-    };
-    let matrix = checked_sizes(sizes)?;
-    let points = read_cfl(trajectory)?;
-    let array = read_cfl(kspace)?;
-    let coordinates = trajectory_from_bart(&points, matrix).map_err(|e| e.within(trajectory.display()))?;
-    let files = || format!("{} and {}", kspace.display(), trajectory.display());
-    let (samples, coils) = kspace_from_bart(&array, &points).map_err(|e| e.within(files()))?;
-    if let Some(i) = array.data.iter().position(|z| !z.is_finite()) {
-        let (coil, m) = (i / samples, i % samples);
-        bail!(NotFinite, "{}: coil {coil}, sample {m}: the data are {}", kspace.display(), array.data[i]);
-    }
-    Ok(Scan {
-        index: ScanIndex::default(),
-        encoded_matrix: matrix,
-        recon_matrix: matrix,
-        encoded_fov_mm: [0.0; 3],
-        recon_fov_mm: [0.0; 3],
-        trajectory: TrajectoryKind::Other,
-        ndim: coordinates.coordinates.len(),
-        coordinates: coordinates.coordinates,
-        weights: None,
-        skipped_per_shot: vec![0; coordinates.samples_per_shot.len()],
-        samples_per_shot: coordinates.samples_per_shot,
-        coils,
-        data: array.data,
-        times: vec![0.0; samples],
-        placement: Placement::default(),
-        coil_matrix: None,
-        noise_level: None,
-    })
 }
 
 /// Returns the name of a scan for messages: its slice, and all other numbers that are not 0.

@@ -1,7 +1,8 @@
 //! The description of a run, and its loop over scans.
 
 use crate::options::{
-    in_precision, Combination, DicomArgs, ImageOutputArgs, InputArgs, OffResonanceArgs, PhaseDifferenceArgs, PlanArgs,
+    in_precision, Combination, DicomArgs, ImageOutputArgs, ImageScale, InputArgs, OffResonanceArgs,
+    PhaseDifferenceArgs, PlanArgs,
 };
 use crate::progress::ProgressIndicator;
 use crate::run::input::{self, scan_name};
@@ -47,6 +48,11 @@ pub trait Reconstruction {
         Vec::new()
     }
 
+    /// Returns the factor from an image of a scan to the image of BART's unitary transform.
+    fn bart_factor(&self, scan: &Scan) -> f64 {
+        voxel_count(scan).sqrt()
+    }
+
     /// Returns the number of channels of a scan's image; `None` if the image does not have the requested matrix.
     fn channels(&self, scan: &Scan) -> Option<usize>;
 
@@ -88,6 +94,11 @@ pub trait Reconstruction {
     fn write<T: Real>(&self, _: Option<Self::Plan<T>>, _: Self::State<T>, _: &mut AtomicFiles) -> Result<()> {
         Ok(())
     }
+}
+
+/// Returns the number of voxels of the encoded matrix.
+pub fn voxel_count(scan: &Scan) -> f64 {
+    scan.encoded_matrix.iter().map(|&n| n as f64).product()
 }
 
 /// A scan, or a frame of a scan, that becomes one image.
@@ -178,7 +189,16 @@ pub fn reconstruct<T: Real, R: Reconstruction>(reconstruction: &R, session: &Ses
                 Some(plan) if session.frames.is_none() && number != group[0] => plan,
                 previous => reconstruction.plan(&frame, previous, &mut state)?,
             };
-            let result = reconstruction.image(&frame, &current, &mut state).map_err(|e| e.within(scan_name(&scan)))?;
+            let mut result =
+                reconstruction.image(&frame, &current, &mut state).map_err(|e| e.within(scan_name(&scan)))?;
+            if session.scale == ImageScale::Bart {
+                let factor = reconstruction.bart_factor(&scan);
+                result
+                    .image
+                    .data
+                    .iter_mut()
+                    .for_each(|z| *z = Complex::new((z.re.wide() * factor) as f32, (z.im.wide() * factor) as f32));
+            }
             if result.report.is_none() {
                 let (name, samples) = (scan_name(&scan), scan.samples());
                 log::info!("{name}: {samples} samples of {} coils, {:.3} s", scan.coils, frame.seconds());
@@ -206,6 +226,7 @@ pub struct Job<'a, R> {
     plan: &'a PlanArgs,
     outputs: Outputs<'a>,
     dicom: &'a DicomArgs,
+    scale: ImageScale,
 }
 
 impl<'a, R: Reconstruction> Job<'a, R> {
@@ -218,6 +239,7 @@ impl<'a, R: Reconstruction> Job<'a, R> {
             phase_difference: None,
             plan,
             outputs: Outputs { image: &output.file.output, report: None },
+            scale: output.scale,
             dicom: &output.dicom,
         }
     }
@@ -310,7 +332,8 @@ fn run_on<T: Real>(job: &Job<'_, impl Reconstruction>, dataset: Dataset) -> Resu
         .map(|args| PhaseDifference::new(args, &dataset.header, job.input.acquisitions.conjugate))
         .transpose()?;
     let fields = job.dicom.fields_of(&dataset, &[job.outputs.image]);
-    let session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
+    let mut session = Session::new(dataset, job.input, job.off_resonance, job.plan)?;
+    session.scale = job.scale;
     if let Some(phase_difference) = &phase_difference {
         phase_difference.check(&session.scans)?;
     }

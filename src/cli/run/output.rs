@@ -4,6 +4,7 @@ use crate::run::streams::{check_standard_output, is_standard_output, write_outpu
 use recon::atomic_file::{self, AtomicFiles};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
+use recon_files::bart::arrange_images;
 use recon_files::cfl::pair;
 use recon_files::png::{check_picture, PictureEntry};
 use recon_files::stacks::{divide_into_stacks, ImageGeometry};
@@ -36,9 +37,9 @@ pub fn is_closed_by_reader(error: &Error) -> bool {
     error.kind() == ErrorKind::IO && error.message() == READER_CLOSED
 }
 
-/// Returns the files of an array or image: two for BART.
+/// Returns the files of an array or image: two for BART. The name of an input may lack its extension.
 pub fn files_of(path: &Path) -> Vec<PathBuf> {
-    match Format::of(path) {
+    match Format::of_input(path) {
         Some(Format::Bart) => <[PathBuf; 2]>::from(pair(path)).into(),
         _ => vec![path.to_owned()],
     }
@@ -92,7 +93,7 @@ pub fn check_sizes(path: &Path, mut shapes: impl Iterator<Item = ([usize; 3], us
         bail!(
             SizeMismatch,
             "{}: images of {:?} voxels in {} channels and of {:?} in {} cannot share this file: write a .h5 file, or \
-             select some by --slice and --repetition",
+             select some by --slice, --repetition and --contrast",
             path.display(),
             first.0,
             first.1,
@@ -168,14 +169,18 @@ impl Outputs<'_> {
         self.check_files(image_files(self.image)?, further, inputs)
     }
 
-    /// Checks, before the computation, that images form the volumes of NIfTI files or the series of DICOM files, and
-    /// that each file can be written.
+    /// Checks, before the computation, that images form the volumes of NIfTI files, the series of DICOM files or the
+    /// array of a BART file, and that each file can be written.
     pub fn check_volumes<'a>(
         &self,
         images: &[ImageGeometry],
         further: &[PathBuf],
         inputs: impl IntoIterator<Item = &'a PathBuf>,
     ) -> Result<()> {
+        if Format::of(self.image) == Some(Format::Bart) {
+            let indices: Vec<ScanIndex> = images.iter().map(|image| image.index).collect();
+            return arrange_images(&indices).map(drop).map_err(|e| e.within(self.image.display()));
+        }
         match volume_files(self.image, images)? {
             Some(names) => self.check_files(names, further, inputs),
             None => Ok(()),

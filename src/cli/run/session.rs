@@ -1,6 +1,6 @@
 //! The loaded scans of a run, from a file or from memory.
 
-use crate::options::{InputArgs, OffResonanceArgs, PlanArgs};
+use crate::options::{ImageScale, InputArgs, OffResonanceArgs, PlanArgs};
 use crate::run::frames::{split_into_frames, Frames};
 use crate::run::input;
 use crate::run::off_resonance::OffResonanceMaps;
@@ -23,6 +23,8 @@ pub struct Session {
     pub off_resonance: OffResonanceMaps,
     pub options: Options,
     pub basis: VoxelBasis,
+    /// Scale of the images that are written.
+    pub scale: ImageScale,
 }
 
 impl Session {
@@ -41,7 +43,16 @@ impl Session {
             None => OffResonanceMaps::default(),
         };
         let options = plan.options()?;
-        Ok(Session { scans, calibration, frames, resizes, off_resonance, options, basis: plan.basis.into() })
+        Ok(Session {
+            scans,
+            calibration,
+            frames,
+            resizes,
+            off_resonance,
+            options,
+            basis: plan.basis.into(),
+            scale: ImageScale::Recon,
+        })
     }
 
     /// Returns the frames of scan `number`, or the scan itself if there are no frames.
