@@ -46,7 +46,8 @@ pub struct DicomSeries {
 /// `image_repetition2_slice07.dcm`.
 ///
 /// # Errors
-/// Returns the errors of [`divide_into_series`].
+/// `InvalidArgument` if two images have the same counters, if the positions of some slices of a series are unknown, or
+/// if slices without positions have different repetitions.
 pub fn file_names(path: &Path, images: &[ImageGeometry]) -> Result<Vec<PathBuf>> {
     let series = divide_into_series(path, images)?;
     Ok(series.into_iter().flat_map(|series| series.files).map(|file| file.path).collect())
