@@ -5,10 +5,11 @@ mod interrupt;
 mod options;
 mod progress;
 mod reader;
+mod remaining_time;
 mod run;
 
-use clap::{Parser, Subcommand};
-use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, precompile, propeller, simulate};
+use clap::{CommandFactory, Parser, Subcommand};
+use commands::{bench, cg, compare, fbp, fhd, fieldmap, grid, info, manual, precompile, propeller, simulate};
 use recon::{Error, ErrorKind};
 use recon_files::formats;
 use run::output;
@@ -24,8 +25,11 @@ use std::process::ExitCode;
 /// orientation in the patient, pictures follow the radiological convention: front (or head) on top, the patient's left
 /// on the right.
 ///
-/// After an error the exit status is not zero, one line on the standard error stream gives the cause, and no output
-/// file is left behind.
+/// Results go to the standard output, warnings and errors to the standard error stream. After an error, one line gives
+/// the cause and the remedy, and no output file is written.
+///
+/// Exit status: 0 after success, 1 after an error, 2 if the command line is invalid, and 128 + n if signal n ended the
+/// program (130: Ctrl-C).
 #[derive(Parser)]
 #[command(name = "recon", version, propagate_version = true, max_term_width = 110, subcommand_required = true)]
 #[command(arg_required_else_help = true, after_long_help = formats::help())]
@@ -33,8 +37,8 @@ struct Program {
     #[command(subcommand)]
     command: Command,
 
-    /// Print more: -v prints the plans and one line per image, -vv everything (the environment variable RUST_LOG
-    /// overrides this)
+    /// Print more on the standard error stream: -v also the plans and one line per image, -vv everything (the
+    /// environment variable RUST_LOG overrides this)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 
@@ -56,6 +60,8 @@ enum Command {
     Compare(compare::CompareArgs),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
+    Completions(manual::CompletionsArgs),
+    Manual(manual::ManualArgs),
     #[command(name = reader::COMMAND, hide = true)]
     Reader(reader::ReaderArgs),
 }
@@ -100,6 +106,8 @@ fn main() -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),
+        Command::Completions(args) => manual::run_completions(&args, Program::command()),
+        Command::Manual(args) => manual::run_manual(&args, Program::command()),
         Command::Reader(args) => return reader::run(&args),
     };
     match result {

@@ -110,6 +110,11 @@ impl Format {
         FORMATS.iter().find(matches).map(|entry| entry.format)
     }
 
+    /// Returns the name of the format.
+    pub fn name(self) -> &'static str {
+        FORMATS.iter().find(|entry| entry.format == self).map_or("", |entry| entry.name)
+    }
+
     /// Returns the extensions of the format, separated by commas.
     pub fn extensions(self) -> String {
         list(|entry| entry.format == self)

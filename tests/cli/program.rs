@@ -16,14 +16,17 @@ mod files;
 mod formats;
 mod frames;
 mod harness;
+mod info;
 #[allow(dead_code)]
 mod io;
+mod manual;
 mod messages;
 mod off_resonance;
 mod orientation;
 mod outputs;
 mod partial_fourier;
 mod pictures;
+mod progress;
 mod propeller;
 mod raw_file;
 mod reader;

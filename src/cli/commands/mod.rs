@@ -8,6 +8,7 @@ pub mod fhd;
 pub mod fieldmap;
 pub mod grid;
 pub mod info;
+pub mod manual;
 pub mod precompile;
 pub mod propeller;
 pub mod simulate;

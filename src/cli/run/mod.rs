@@ -20,4 +20,5 @@ pub mod sampling;
 pub mod scan_images;
 pub mod session;
 mod slices;
+pub mod value_kind;
 pub mod weights;
