@@ -32,9 +32,9 @@ use std::path::{Path, PathBuf};
 /// non-negative), magnitudes are compared, and a warning is printed. Otherwise values are compared as they are: phases
 /// and signs count, and a warning is printed if only one of the two images has them.
 ///
-/// A warning is also printed if a different scale, or TRUTH with reversed axes, would at least halve the error, or if
-/// the files give the two images different voxel sizes, positions or orientations in the patient, or different slices
-/// and repetitions.
+/// A warning is also printed if a different scale, or TRUTH with reversed axes, would at least halve the error. Another
+/// is printed if the files give the two images different voxel sizes, positions or orientations in the patient, or
+/// different slices and repetitions.
 #[derive(clap::Args)]
 #[command(after_help = "Example: magnitudes, at the best scale, within the object, with a picture of all three:\n  \
     recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png")]

@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 /// Without FILE: version, vector unit, threads, GPUs, NVRTC, and the folder of compiled kernels.
 ///
 /// With FILE of raw data: the number of acquisitions of each use (images, coil maps, whitening, or nothing), noise
-/// scans, the scanner, and for each encoding matrices and fields of view (mm), coils, shots, samples, the range of the
-/// trajectory (cycles per voxel), and the position of the first image in the patient (mm to the left, back and head).
-/// Slices, repetitions, contrasts, phases and sets are counted in the data; a line says if the header announces more.
+/// scans, and the scanner. For each encoding: matrices and fields of view (mm), coils, shots, samples, and the range of
+/// the trajectory (cycles per voxel). Slices, repetitions, contrasts, phases and sets are counted in the data; their
+/// lines say if the header announces more. The position is that of the first image, in mm to the left, back and head.
 ///
 /// With FILE of images: number, sizes, complex or real values, the largest magnitude, and the position of voxel
 /// floor(n/2) of the first image.

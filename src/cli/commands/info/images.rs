@@ -1,4 +1,4 @@
-//! What a file of images contains: sizes, kinds of values, counters and positions.
+//! The contents of a file of images: sizes, kinds of values, counters and positions.
 
 use super::text::{counted, list, sizes};
 use crate::run::output::{counted_images, say};
@@ -123,7 +123,7 @@ fn print_group(group: &[Image], total: usize) -> Result<()> {
     ValueSummary { kind: data[0].kind, largest, not_finite }.print()
 }
 
-/// Returns the voxel size in mm, rounded to what single precision has.
+/// Returns the voxel size in mm in single precision, the precision of files.
 fn voxel_mm(geometry: &ImageGeometry) -> [f32; 3] {
     [0, 1, 2].map(|axis| geometry.voxel_mm(axis) as f32)
 }

@@ -1,4 +1,4 @@
-//! What a file of raw data contains: acquisitions and their use, the scanner, encodings, images and trajectory.
+//! The contents of a file of raw data: acquisitions and their use, the scanner, encodings, images and trajectory.
 
 use super::text::{counted, list, range, sizes, span};
 use crate::run::input::kind_name;

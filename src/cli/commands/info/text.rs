@@ -17,7 +17,7 @@ fn joined<N: Display>(values: &[N], separator: &str) -> String {
     values.iter().map(|v| v.to_string()).collect::<Vec<_>>().join(separator)
 }
 
-/// Returns the smallest and the largest of some numbers; `None` if there are none.
+/// Returns the smallest and the largest of some numbers; `None` without numbers.
 pub fn range(values: impl Iterator<Item = usize>) -> Option<[usize; 2]> {
     values.fold(None, |range, v| Some(range.map_or([v, v], |[low, high]: [usize; 2]| [low.min(v), high.max(v)])))
 }
