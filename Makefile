@@ -9,8 +9,8 @@
 #   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: 3 minutes
 #   make papers                                 the experiments of the five papers, to docs/papers: 12 minutes on a GPU
 #   make matlab                                 recon_mex beside +recon in matlab/, for Octave and MATLAB
-#   make && sudo make install                   to /usr/local
-#   make program && sudo make install           the same with the program, its manual pages and completions
+#   make && sudo make install                   the library to /usr/local
+#   make program && sudo make install           the library, the program, its manual pages and completions
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
 PREFIX ?= /usr/local
 DESTDIR ?=
