@@ -152,6 +152,8 @@ OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linu
 # gadgets' tests need the ISMRMRD library. If Gadgetron is installed (GADGETRON_HOME, or on the PATH), the gadgets also
 # run in it. The MATLAB functions are tested in Octave, whose pictures need gnuplot (any), Ghostscript and a font.
 test: PACKAGES += python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
+# The program's manual pages are checked by man and mandoc.
+test: PACKAGES += man-db mandoc
 test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: deps
 	python3 tests/mutants/run.py --check
