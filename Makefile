@@ -9,12 +9,15 @@
 #   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: 3 minutes
 #   make papers                                 the experiments of the five papers, to docs/papers: 12 minutes on a GPU
 #   make matlab                                 recon_mex beside +recon in matlab/, for Octave and MATLAB
-#   make && sudo make install                   to /usr/local
+#   make && sudo make install                   the library to /usr/local
+#   make program && sudo make install           the library, the program, its manual pages and completions
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
 PREFIX ?= /usr/local
 DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+BINDIR ?= $(PREFIX)/bin
+DATADIR ?= $(PREFIX)/share
 
 CARGO ?= cargo
 CARGO_FLAGS ?= --release --locked
@@ -31,13 +34,21 @@ PRIVATE_LIBS := -lutil -lrt -lpthread -lm -ldl -lc
 
 lib := $(DESTDIR)$(LIBDIR)
 include := $(DESTDIR)$(INCLUDEDIR)
+bin := $(DESTDIR)$(BINDIR)
+pages := $(DESTDIR)$(DATADIR)/man/man1
+bash := $(DESTDIR)$(DATADIR)/bash-completion/completions
+zsh := $(DESTDIR)$(DATADIR)/zsh/site-functions
+fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build header install uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu papers bench-matlab
+.PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu papers bench-matlab
 
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS)
+
+program: build
+	$(CARGO) build $(CARGO_FLAGS) --package recon-cli
 
 header:
 	RECON_UPDATE_HEADER=1 $(CARGO) test --locked --test header
@@ -56,8 +67,23 @@ install: $(BUILT)/librecon.so
 	$(fill) packaging/recon.pc.in > "$(lib)/pkgconfig/recon.pc"
 	$(fill) packaging/recon-config.cmake.in > "$(lib)/cmake/recon/recon-config.cmake"
 	$(fill) packaging/recon-config-version.cmake.in > "$(lib)/cmake/recon/recon-config-version.cmake"
+	@if [ -x "$(BUILT)/recon" ]; then $(MAKE) --no-print-directory install-program; \
+	else echo "the program recon is not installed, because it was not built: make program"; fi
 
+# Only a program that was built before is installed: root may not have cargo.
+install-program:
+	install -d "$(bin)" "$(pages)" "$(bash)" "$(zsh)" "$(fish)"
+	install -m 755 "$(BUILT)/recon" "$(bin)/recon"
+	"$(BUILT)/recon" manual -o "$(pages)"
+	"$(BUILT)/recon" completions bash > "$(bash)/recon"
+	"$(BUILT)/recon" completions zsh > "$(zsh)/_recon"
+	"$(BUILT)/recon" completions fish > "$(fish)/recon.fish"
+
+# Pages of other programs may begin with recon- too: those of this one have its name in the head.
 uninstall:
+	rm -f "$(bin)/recon" "$(bash)/recon" "$(zsh)/_recon" "$(fish)/recon.fish"
+	@for page in "$(pages)"/recon.1 "$(pages)"/recon-*.1; do \
+		if grep -q '^\.TH .*"recon manual"' "$$page" 2>/dev/null; then echo "rm -f $$page"; rm -f "$$page"; fi; done
 	rm -f "$(include)/recon.h" "$(lib)/librecon.a" "$(lib)/pkgconfig/recon.pc"
 	rm -f "$(lib)/librecon.so" "$(lib)/librecon.so.$(ABI)" "$(lib)/librecon.so.$(VERSION)"
 	rm -rf "$(lib)/cmake/recon"
@@ -127,6 +153,8 @@ OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linu
 test: PACKAGES += bart python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
 # DICOM files are checked by dciodvfy and converted by dcm2niix.
 test: PACKAGES += dicom3tools dcm2niix
+# The program's manual pages are checked by man and mandoc.
+test: PACKAGES += man-db mandoc
 test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)
 test: PACKAGES += $(shell { command -v chromium || command -v google-chrome; } >/dev/null || echo chromium)
 test: deps

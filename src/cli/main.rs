@@ -4,12 +4,13 @@ mod commands;
 mod interrupt;
 mod options;
 mod progress;
+mod remaining_time;
 mod run;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use commands::{
-    bench, cg, coilmaps, compare, convert, density, fbp, fhd, fieldmap, forward, grid, info, precompile, propeller,
-    simulate, view,
+    bench, cg, coilmaps, compare, convert, density, fbp, fhd, fieldmap, forward, grid, info, manual, precompile,
+    propeller, simulate, view,
 };
 use recon::{Error, ErrorKind};
 use recon_files::formats;
@@ -26,8 +27,11 @@ use std::process::ExitCode;
 /// orientation in the patient, pictures follow the radiological convention: front (or head) on top, the patient's left
 /// on the right.
 ///
-/// After an error the exit status is not zero, one line on the standard error stream gives the cause, and no output
-/// file is left behind.
+/// Results go to the standard output, warnings and errors to the standard error stream. After an error, one line gives
+/// the cause and the remedy, and no output file is written.
+///
+/// Exit status: 0 after success, 1 after an error, 2 if the command line is invalid, and 128 + n if signal n ended the
+/// program (130: Ctrl-C).
 #[derive(Parser)]
 #[command(name = "recon", version, propagate_version = true, max_term_width = 110, subcommand_required = true)]
 #[command(arg_required_else_help = true, after_long_help = formats::help())]
@@ -35,8 +39,8 @@ struct Program {
     #[command(subcommand)]
     command: Command,
 
-    /// Print more: -v prints the plans and one line per image, -vv everything (the environment variable RUST_LOG
-    /// overrides this)
+    /// Print more on the standard error stream: -v also the plans and one line per image, -vv everything (the
+    /// environment variable RUST_LOG overrides this)
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
 
@@ -63,6 +67,8 @@ enum Command {
     Convert(Box<convert::ConvertArgs>),
     Bench(bench::BenchArgs),
     Precompile(precompile::PrecompileArgs),
+    Completions(manual::CompletionsArgs),
+    Manual(manual::ManualArgs),
 }
 
 /// Smallest size of arrays that come from the system, in bytes. Smaller arrays come from the heap, which keeps its
@@ -108,6 +114,8 @@ fn main() -> ExitCode {
         Command::Convert(args) => convert::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Precompile(args) => precompile::run(&args),
+        Command::Completions(args) => manual::run_completions(&args, Program::command()),
+        Command::Manual(args) => manual::run_manual(&args, Program::command()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

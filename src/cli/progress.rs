@@ -1,11 +1,12 @@
 //! Progress bars, shown on a terminal if work takes longer than a second, and the log, which is printed above them.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::remaining_time::RemainingTime;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -23,18 +24,27 @@ pub fn quiet() {
 pub struct ProgressIndicator {
     bar: ProgressBar,
     ended: Arc<AtomicBool>,
+    started: Instant,
+    remaining: Arc<Mutex<RemainingTime>>,
 }
 
 impl ProgressIndicator {
     /// Creates an indicator of `total` steps with the text `what`. It is not drawn in the first second.
     pub fn new(total: usize, what: &str) -> ProgressIndicator {
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
+        let (started, remaining) = (Instant::now(), Arc::new(Mutex::new(RemainingTime::default())));
         let template = match total {
-            0 | 1 => "{spinner} {msg} {elapsed}",
-            _ => "{msg} [{bar:30}] {pos}/{len}, {eta} left",
+            0 | 1 => "{spinner} {msg}, {time}",
+            _ => "{msg} [{bar:16}] {percent} %, {time}",
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style.progress_chars("=> "));
+            let times = remaining.clone();
+            let time = move |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+                let times = times.lock().unwrap_or_else(PoisonError::into_inner);
+                // Text of a bar cannot fail to be written: it goes to memory.
+                let _ = out.write_str(&times.text(total, started.elapsed()));
+            };
+            bar.set_style(style.progress_chars("=> ").with_key("time", time));
         }
         bar.set_message(what.to_owned());
         let ended = Arc::new(AtomicBool::new(false));
@@ -49,12 +59,18 @@ impl ProgressIndicator {
                 }
             });
         }
-        ProgressIndicator { bar, ended }
+        ProgressIndicator { bar, ended, started, remaining }
     }
 
     /// Sets the number of steps done.
     pub fn set(&self, done: usize) {
+        self.remaining.lock().unwrap_or_else(PoisonError::into_inner).record(done, self.started.elapsed());
         self.bar.set_position(done as u64);
+    }
+
+    /// Sets the text.
+    pub fn set_text(&self, what: String) {
+        self.bar.set_message(what);
     }
 }
 
@@ -77,12 +93,15 @@ impl Write for SuspendingStderr {
     }
 }
 
+/// Target of the log for comparisons.
+pub const COMPARISON: &str = "recon::comparison";
+
 /// Returns whether a warning is printed for the first time. Warnings of several plans or images that differ only in
 /// numbers count as one warning, except in comparisons, where each warning is about a different image.
 fn is_new(record: &log::Record) -> bool {
     static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let mut text = record.args().to_string();
-    if record.module_path() != Some("recon::compare") {
+    if record.target() != COMPARISON {
         text.retain(|c| !c.is_ascii_digit());
     }
     PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(text)

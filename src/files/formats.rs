@@ -149,6 +149,11 @@ impl Format {
         Format::of(path).or_else(|| is_bart_name().then_some(Format::Bart))
     }
 
+    /// Returns the name of the format.
+    pub fn name(self) -> &'static str {
+        FORMATS.iter().find(|entry| entry.format == self).map_or("", |entry| entry.name)
+    }
+
     /// Returns the extensions of the format, separated by commas.
     pub fn extensions(self) -> String {
         list(|entry| entry.format == self)

@@ -281,19 +281,33 @@ fn order_of_slices(slices: &[&ImageGeometry]) -> Result<(Vec<usize>, [f64; 3])> 
 
 /// Checks that the voxels of all slices have the same directions and sizes.
 fn check_parallel(slices: &[&ImageGeometry], tolerance: f64) -> Result<()> {
+    let first = slices[0];
     for slice in slices {
-        let turn = slices[0].turn_mm(slice);
-        if turn > tolerance {
-            bail!(
-                InvalidArgument,
-                "slices {} and {} are not parallel, or their voxels differ in size: at the edge of the image they \
-                 differ by {turn:.3} mm, and at most {tolerance:.3} mm are allowed in a NIfTI file: {REMEDY}",
-                slices[0].index.slice,
-                slice.index.slice
-            );
+        let turn = first.turn_mm(slice);
+        if turn <= tolerance {
+            continue;
         }
+        let same_directions = ImageGeometry { placement: first.placement, ..**slice };
+        let cause = match first.turn_mm(&same_directions) > tolerance {
+            true => "have voxels of different sizes".to_owned(),
+            false => format!("are not parallel (their axes differ by {:.2} degrees)", turn_degrees(first, slice)),
+        };
+        bail!(
+            InvalidArgument,
+            "slices {} and {} {cause}: at the edge of the image they differ by {turn:.3} mm, and at most \
+             {tolerance:.3} mm are allowed in a NIfTI file: {REMEDY}",
+            first.index.slice,
+            slice.index.slice
+        );
     }
     Ok(())
+}
+
+/// Returns the largest angle between the axes of two images in degrees.
+fn turn_degrees(a: &ImageGeometry, b: &ImageGeometry) -> f64 {
+    let (a, b) = (a.placement.directions().map(wide), b.placement.directions().map(wide));
+    let angle = |i: usize| (dot(a[i], b[i]) / (length(a[i]) * length(b[i]))).clamp(-1.0, 1.0).acos().to_degrees();
+    (0..3).map(angle).fold(0.0, f64::max)
 }
 
 /// Checks that sorted slices have different positions, `step` mm apart. Each slice comes with its position along the

@@ -92,7 +92,7 @@ fn slices_that_do_not_form_a_volume() {
     for (words, dataset) in [
         (&["slices 1 and 2 have the same position", "6 mm"][..], changed(2, &|p| p.position[2] = 6.0)),
         (&["not evenly spaced", "slices 1 and 2 are 5.900 mm", "2 and 3 6.100"], changed(2, &|p| p.position[2] = 11.9)),
-        (&["slices 0 and 3 are not parallel"], changed(3, &turned)),
+        (&["slices 0 and 3 are not parallel (their axes differ by 1.15 degrees)"], changed(3, &turned)),
         (&["slice 1 is 0.200 mm beside slice 0"], changed(1, &|p| p.position[0] = 1.2)),
         (&["slice 2 has no valid position"], changed(2, &|p| p.read_dir = [0.0; 3])),
     ] {

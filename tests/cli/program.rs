@@ -20,8 +20,10 @@ mod foreign_readers;
 mod formats;
 mod frames;
 mod harness;
+mod info;
 #[allow(dead_code)]
 mod io;
+mod manual;
 mod messages;
 mod off_resonance;
 mod opening;
@@ -29,6 +31,7 @@ mod orientation;
 mod outputs;
 mod partial_fourier;
 mod pictures;
+mod progress;
 mod propeller;
 mod raw_file;
 mod reconstruction;

@@ -1,10 +1,10 @@
 //! `recon compare`.
 
+use crate::progress::COMPARISON;
 use crate::run::output::{check_outputs, say};
-use crate::run::precision::is_magnitude;
-use crate::run::resize::order_hint;
-use crate::run::resize::zeros;
+use crate::run::resize::{order_hint, zeros};
 use crate::run::streams::input_path;
+use crate::run::value_kind::ValueKind;
 use clap::ValueEnum;
 use recon::atomic_file::write_atomically;
 use recon::bail;
@@ -13,7 +13,9 @@ use recon::metrics::{compare, compare_magnitude, Metrics, Scale};
 use recon::resize::recentre;
 use recon::{Complex, Result};
 use recon_files::png::{write_png_row, GreySlice};
-use recon_files::{read_images, FileUse, Image, Placement};
+use recon_files::stacks::{length, minus, wide, ImageGeometry};
+use recon_files::{read_images, FileUse, Image, Placement, ScanIndex};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Computes the error of images relative to a true image
@@ -26,10 +28,13 @@ use std::path::{Path, PathBuf};
 /// smaller image is placed in the middle of the larger one (index floor(n/2) on index floor(n/2)), with zeros around
 /// it, and a warning is printed. The same sizes in a different order are an error.
 ///
-/// If one of the two images is a magnitude (real and non-negative) and the other is complex, magnitudes are compared,
-/// and a warning is printed; --complex compares complex numbers. A warning is also printed if a different scale, or
-/// TRUTH with reversed axes, would at least halve the error, or if the files give the two images different orientations
-/// in the patient.
+/// The line says what was compared. If one of the two images is complex and the other a magnitude (real and
+/// non-negative), magnitudes are compared, and a warning is printed. Otherwise values are compared as they are: phases
+/// and signs count, and a warning is printed if only one of the two images has them.
+///
+/// A warning is also printed if a different scale, or TRUTH with reversed axes, would at least halve the error. Another
+/// is printed if the files give the two images different voxel sizes, positions or orientations in the patient, or
+/// different slices and repetitions.
 #[derive(clap::Args)]
 #[command(after_help = "Example: magnitudes, at the best scale, within the object, with a picture of all three:\n  \
     recon compare gridding.h5 cg.h5 truth.npy --magnitude --scale best --mask 0.05 --picture three.png")]
@@ -42,15 +47,16 @@ pub struct CompareArgs {
     #[arg(long, value_enum, default_value_t = ScaleKind::None)]
     scale: ScaleKind,
 
-    /// Compare magnitudes only
+    /// Compare magnitudes only, without phases and signs
     #[arg(long)]
     magnitude: bool,
 
-    /// Compare complex numbers, even if one of the two images is a magnitude
+    /// Compare values as they are, with phases and signs, even if one of the two images is a magnitude
     #[arg(long, conflicts_with = "magnitude")]
     complex: bool,
 
-    /// Compare only voxels where the truth exceeds this fraction of its largest magnitude, 0 to 1
+    /// Compare only voxels where the truth exceeds this fraction of its largest magnitude, 0 to 1 [default:
+    /// all voxels]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     mask: Option<f32>,
 
@@ -64,8 +70,9 @@ pub struct CompareArgs {
     picture: Option<PathBuf>,
 
     /// Print one JSON object per line, with the keys percent_error, mse, psnr_db, snr_db, scale, voxels, magnitude,
-    /// placed, notes, and with several files the key file. snr_db null means infinite. magnitude is whether magnitudes
-    /// were compared; placed and notes are texts that are otherwise warnings
+    /// image_values, truth_values, placed, notes. With several files there is the key file, with several images the
+    /// keys image (its number), slice, repetition, contrast, phase, set and channel. snr_db null means infinite.
+    /// magnitude is whether magnitudes were compared; placed and notes are texts that are otherwise warnings
     #[arg(long)]
     json: bool,
 }
@@ -94,10 +101,15 @@ struct ImageVolume {
     dims: [usize; 3],
     data: Vec<Complex<f64>>,
     placement: Placement,
+    /// Voxel size in mm; `None` if unknown.
+    voxel_mm: Option<[f64; 3]>,
+    index: ScanIndex,
+    /// The number of the channel; `None` if the image has one channel.
+    channel: Option<usize>,
 }
 
 impl ImageVolume {
-    /// Returns the image with reversed axes and unknown placement. A 2D image stays 2D.
+    /// Returns the image with reversed axes and unknown placement and voxel size. A 2D image stays 2D.
     fn transposed(&self) -> Result<ImageVolume> {
         let [a, b, c] = self.dims;
         let dims = reversed(self.dims);
@@ -107,14 +119,14 @@ impl ImageVolume {
             let at = if c == 1 { x * b + y } else { (x * b + y) * c + w };
             data[at] = *z;
         }
-        Ok(ImageVolume { dims, data, placement: Placement::default() })
+        Ok(ImageVolume { dims, data, placement: Placement::default(), voxel_mm: None, ..*self })
     }
 
     /// Returns the slice that a picture shows.
     fn middle_slice(&self) -> ImageVolume {
         let [nx, ny, nz] = self.dims;
         let data = self.data[nz / 2 * nx * ny..][..nx * ny].to_vec();
-        ImageVolume { dims: [nx, ny, 1], data, placement: self.placement }
+        ImageVolume { dims: [nx, ny, 1], data, ..*self }
     }
 
     /// Places the image in the middle of a larger one, with zeros around it.
@@ -128,10 +140,16 @@ impl ImageVolume {
 /// Reads all images of a file, channels as separate images.
 fn read_volumes(path: &Path) -> Result<Vec<ImageVolume>> {
     let images = read_images(&input_path(path)?)?;
-    let volume = |image: &Image, c: usize| ImageVolume {
-        dims: image.dims,
-        data: image.channel(c).iter().map(|z| Complex::new(z.re as f64, z.im as f64)).collect(),
-        placement: image.placement,
+    let volume = |image: &Image, c: usize| {
+        let geometry = ImageGeometry::new(image);
+        ImageVolume {
+            dims: image.dims,
+            data: image.channel(c).iter().map(|z| Complex::new(z.re as f64, z.im as f64)).collect(),
+            placement: image.placement,
+            voxel_mm: geometry.is_fov_known().then(|| [0, 1, 2].map(|axis| geometry.voxel_mm(axis))),
+            index: image.index,
+            channel: (image.channels > 1).then_some(c),
+        }
     };
     Ok(images.iter().flat_map(|image| (0..image.channels).map(move |c| volume(image, c))).collect())
 }
@@ -156,14 +174,19 @@ pub fn run(args: &CompareArgs) -> Result<()> {
         if truths.len() != 1 && truths.len() != images.len() {
             bail!(
                 SizeMismatch,
-                "{} has {} images and {} has {}: give the same number of true images, or one",
+                "{} has {} images of {:?} voxels and {} has {} of {:?}: give the same number of true images, or one",
                 path.display(),
                 images.len(),
+                images[0].dims,
                 truth_path.display(),
-                truths.len()
+                truths.len(),
+                truths[0].dims
             );
         }
         let count = images.len();
+        if let Some(note) = order_note(&images, &truths) {
+            log::warn!(target: COMPARISON, "{}: {note}", path.display());
+        }
         for (i, image) in images.into_iter().enumerate() {
             let truth = truths[if truths.len() == 1 { 0 } else { i }].clone();
             let file = (image_paths.len() > 1).then_some(path.as_path());
@@ -200,6 +223,8 @@ pub fn run(args: &CompareArgs) -> Result<()> {
 struct Comparison {
     image: ImageVolume,
     truth: ImageVolume,
+    /// The kinds of the values of image and truth.
+    kinds: [ValueKind; 2],
     metrics: Metrics,
     /// Whether magnitudes were compared.
     magnitude: bool,
@@ -207,6 +232,8 @@ struct Comparison {
     voxels: usize,
     /// Warnings about images that were placed in a larger matrix.
     placed: Vec<String>,
+    /// The warning about different kinds of values.
+    kind_note: Option<String>,
     /// Other warnings.
     notes: Vec<String>,
 }
@@ -226,18 +253,79 @@ fn check_dims(args: &CompareArgs, image: [usize; 3], truth: [usize; 3]) -> Resul
     bail!(SizeMismatch, "the image has {image:?} voxels and the truth {truth:?}{remedy}");
 }
 
-/// Returns a warning if the files give image and truth different orientations in the patient.
-fn orientation_note(image: &ImageVolume, truth: &ImageVolume) -> Option<String> {
-    if !image.placement.is_known() || !truth.placement.is_known() {
+/// Returns a warning if images and truths with the same numbers have different slices, repetitions or other counters.
+/// Files without counters have the same ones in all images.
+fn order_note(images: &[ImageVolume], truths: &[ImageVolume]) -> Option<String> {
+    let has_counters = |volumes: &[ImageVolume]| {
+        let indices: BTreeSet<_> = volumes.iter().map(|volume| (volume.index, volume.channel)).collect();
+        volumes.len() > 1 && indices.len() == volumes.len() && volumes.iter().any(|v| v.index != volumes[0].index)
+    };
+    if !has_counters(images) || !has_counters(truths) {
         return None;
+    }
+    let mut pairs = images.iter().zip(truths).enumerate();
+    let (i, (image, truth)) = pairs.find(|(_, (image, truth))| image.index != truth.index)?;
+    Some(format!(
+        "image {i} is {}, but that of the truth is {}: images are compared in the order of the files",
+        image.index, truth.index
+    ))
+}
+
+/// The smallest difference of voxel sizes, relative, that causes a warning.
+const VOXEL_SIZE_DIFFERENCE: f64 = 0.01;
+/// The smallest distance of positions, in voxels, that causes a warning.
+const POSITION_DIFFERENCE: f64 = 0.1;
+
+/// Returns warnings if the files give image and truth different voxel sizes, orientations or positions in the patient.
+fn geometry_notes(image: &ImageVolume, truth: &ImageVolume) -> Vec<String> {
+    const BY_INDEX: &str = "according to their files: voxels are compared by index";
+    let mut notes = Vec::new();
+    let axes = if image.dims[2] == 1 { 0..2 } else { 0..3 };
+    if let (Some(a), Some(b)) = (image.voxel_mm, truth.voxel_mm) {
+        if axes.clone().any(|axis| (a[axis] / b[axis] - 1.0).abs() > VOXEL_SIZE_DIFFERENCE) {
+            let [a, b] = [a, b].map(|mm| mm.map(|x| format!("{x:.4}")).join(" x "));
+            notes.push(format!("voxels of the image have {a} mm and those of the truth {b} mm, {BY_INDEX}"));
+        }
+    }
+    if !image.placement.is_known() || !truth.placement.is_known() {
+        return notes;
     }
     let (a, b) = (image.placement.directions(), truth.placement.directions());
     let cosine = |i: usize| (0..3).map(|j| a[i][j] * b[i][j]).sum::<f32>();
-    (0..3).any(|i| cosine(i) < 0.99).then(|| {
-        "image and truth have different orientations in the patient, according to their files: voxels are compared by \
-         index"
-            .into()
-    })
+    if (0..3).any(|i| cosine(i) < 0.99) {
+        notes.push(format!("image and truth have different orientations in the patient, {BY_INDEX}"));
+        return notes;
+    }
+    // Without a voxel size, as with one of 1 mm.
+    let voxel = image.voxel_mm.map_or(1.0, |mm| mm.into_iter().fold(f64::INFINITY, f64::min));
+    let distance = length(minus(wide(image.placement.position), wide(truth.placement.position)));
+    if distance > POSITION_DIFFERENCE * voxel {
+        let [a, b] = [image, truth].map(|volume| volume.placement.position.map(|x| x.to_string()).join(", "));
+        notes.push(format!("the image is at {a} mm and the truth at {b} mm in the patient, {BY_INDEX}"));
+    }
+    notes
+}
+
+/// Returns whether magnitudes are compared, and a warning if image and truth have values of different kinds.
+fn magnitude_or_values(args: &CompareArgs, image: ValueKind, truth: ValueKind) -> (bool, Option<String>) {
+    use ValueKind::{Complex, Magnitude};
+    if args.magnitude || args.complex || image == truth {
+        return (args.magnitude, None);
+    }
+    let [a, b] = [image, truth].map(|kind| match kind {
+        ValueKind::Complex => "complex",
+        ValueKind::Real => "real with negative numbers",
+        ValueKind::Magnitude => "a magnitude",
+    });
+    let is_magnitude = matches!((image, truth), (Complex, Magnitude) | (Magnitude, Complex));
+    let decision = match is_magnitude {
+        true => "magnitudes are compared (--magnitude does this without a warning, --complex compares phases too)",
+        false => {
+            "values are compared with phase and sign (--complex does this without a warning, --magnitude compares \
+             magnitudes)"
+        }
+    };
+    (is_magnitude, Some(format!("the image is {a} and the truth is {b}: {decision}")))
 }
 
 impl Comparison {
@@ -253,16 +341,8 @@ impl Comparison {
         }
         let (image, truth) = (image.padded(common)?, truth.padded(common)?);
         let mut notes = Vec::new();
-        let image_is_magnitude = is_magnitude(&image.data);
-        let is_mixed = image_is_magnitude != is_magnitude(&truth.data);
-        if is_mixed && !args.magnitude && !args.complex {
-            let [real, complex] = if image_is_magnitude { ["image", "truth"] } else { ["truth", "image"] };
-            notes.push(format!(
-                "the {real} is a magnitude and the {complex} complex: magnitudes are compared (--magnitude does this \
-                 without a warning, --complex compares the phase too)"
-            ));
-        }
-        let magnitude = args.magnitude || (is_mixed && !args.complex);
+        let kinds @ [image_kind, truth_kind] = [ValueKind::of(&image.data), ValueKind::of(&truth.data)];
+        let (magnitude, kind_note) = magnitude_or_values(args, image_kind, truth_kind);
         let mask: Option<Vec<bool>> = args.mask.map(|fraction| {
             let largest = truth.data.iter().map(|z| z.norm()).fold(0.0, f64::max);
             truth.data.iter().map(|z| z.norm() > fraction as f64 * largest).collect()
@@ -298,9 +378,9 @@ impl Comparison {
                 ));
             }
         }
-        notes.extend(orientation_note(&image, &truth));
+        notes.extend(geometry_notes(&image, &truth));
         let voxels = mask.map_or(image.data.len(), |m| m.iter().filter(|&&m| m).count());
-        Ok(Comparison { image, truth, metrics, magnitude, voxels, placed, notes })
+        Ok(Comparison { image, truth, kinds, metrics, magnitude, voxels, placed, kind_note, notes })
     }
 
     fn print(&self, args: &CompareArgs, file: Option<&Path>, number: Option<usize>) -> Result<()> {
@@ -308,20 +388,50 @@ impl Comparison {
             return say(&self.json(file, number).to_string());
         }
         let mut head = file.map_or(String::new(), |f| format!("{}: ", f.display()));
-        for line in self.placed.iter().chain(&self.notes) {
-            log::warn!("{head}{line}");
+        // The kinds are usually the same in all images of a file: one warning.
+        if let Some(line) = &self.kind_note {
+            log::warn!(target: COMPARISON, "{head}{line}");
         }
-        head += &number.map_or(String::new(), |i| format!("image {i}: "));
+        head += &number.map_or(String::new(), |i| format!("{}: ", self.name(i)));
+        for line in self.placed.iter().chain(&self.notes) {
+            log::warn!(target: COMPARISON, "{head}{line}");
+        }
         let m = &self.metrics;
         let scale = match (args.scale, self.magnitude) {
-            (ScaleKind::None, _) => String::new(),
-            (_, true) => format!(", scale {:.6e}", m.scale.re),
-            (_, false) => format!(", scale {:.6e} {:+.6e}i", m.scale.re, m.scale.im),
+            (ScaleKind::None, _) => "no scale".to_owned(),
+            (_, true) => format!("scale {:.6e}", m.scale.re),
+            (_, false) => format!("scale {:.6e} {:+.6e}i", m.scale.re, m.scale.im),
         };
         say(&format!(
-            "{head}error {:.4} %, MSE {:.6e}, PSNR {:.3} dB, SNR {:.3} dB over {} voxels{scale}",
-            m.percent_error, m.mse, m.psnr_db, m.snr_db, self.voxels
+            "{head}error {:.4} %, MSE {:.6e}, PSNR {:.3} dB, SNR {:.3} dB over {} voxels, {}, {scale}",
+            m.percent_error,
+            m.mse,
+            m.psnr_db,
+            m.snr_db,
+            self.voxels,
+            self.compared()
         ))
+    }
+
+    /// Returns what was compared.
+    fn compared(&self) -> String {
+        let [image, truth] = self.kinds;
+        match (self.magnitude, image, image == truth) {
+            (_, ValueKind::Magnitude, true) => "magnitudes".to_owned(),
+            (true, _, true) => format!("magnitudes of {} values", image.name()),
+            (false, _, true) => format!("{} values", image.name()),
+            (true, ..) => format!("magnitudes (image {}, truth {})", image.name(), truth.name()),
+            (false, ..) => format!("values (image {}, truth {})", image.name(), truth.name()),
+        }
+    }
+
+    /// Returns the name of an image of a file with several images.
+    fn name(&self, number: usize) -> String {
+        let channel = self.image.channel.map_or(String::new(), |channel| format!(", channel {channel}"));
+        match self.image.index == ScanIndex::default() {
+            true => format!("image {number}{channel}"),
+            false => format!("image {number}, {}{channel}", self.image.index),
+        }
     }
 
     fn json(&self, file: Option<&Path>, number: Option<usize>) -> serde_json::Value {
@@ -335,14 +445,27 @@ impl Comparison {
             "scale": [m.scale.re, m.scale.im],
             "voxels": self.voxels,
             "magnitude": self.magnitude,
+            "image_values": self.kinds[0].name(),
+            "truth_values": self.kinds[1].name(),
             "placed": self.placed,
-            "notes": self.notes,
+            "notes": self.kind_note.iter().chain(&self.notes).collect::<Vec<_>>(),
         });
         if let Some(file) = file {
             object["file"] = file.display().to_string().into();
         }
         if let Some(i) = number {
+            let index = &self.image.index;
             object["image"] = i.into();
+            for (name, counter) in [
+                ("slice", index.slice),
+                ("repetition", index.repetition),
+                ("contrast", index.contrast),
+                ("phase", index.phase),
+                ("set", index.set),
+            ] {
+                object[name] = counter.into();
+            }
+            object["channel"] = self.image.channel.into();
         }
         object
     }

@@ -12,6 +12,7 @@ pub mod fieldmap;
 pub mod forward;
 pub mod grid;
 pub mod info;
+pub mod manual;
 pub mod precompile;
 pub mod propeller;
 pub mod simulate;

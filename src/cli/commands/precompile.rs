@@ -14,11 +14,11 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  recon precompile --arch sm_90 --dir kernels")]
 pub struct PrecompileArgs {
-    /// Architectures: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120
+    /// Architecture of the GPU: sm_75, sm_80, sm_86, sm_89, sm_90, sm_100 or sm_120; several are separated by commas
     #[arg(long, value_name = "ARCH", required = true, value_delimiter = ',')]
     arch: Vec<String>,
 
-    /// Folder to fill
+    /// Folder to fill; it is created if it does not exist
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }

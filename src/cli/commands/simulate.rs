@@ -55,50 +55,54 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, default_value_t = TrajectoryChoice::Radial, help_heading = "Trajectory")]
     trajectory: TrajectoryChoice,
 
-    /// Number of spokes (per partition), interleaves, rosettes, parts of a Lissajous curve, or blades
+    /// Number of spokes (per partition), interleaves, rosettes, parts of a Lissajous curve, or blades [default: full
+    /// sampling, as above]
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     shots: Option<usize>,
 
-    /// Number of samples per spoke, interleaf, rosette, part of a Lissajous curve, or line of a blade
+    /// Number of samples per spoke, interleaf, rosette, part of a Lissajous curve, or line of a blade [default: full
+    /// sampling, as above]
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     samples: Option<usize>,
 
-    /// Number of partitions of a stack of stars, evenly spaced along kz
+    /// Number of partitions of a stack of stars, evenly spaced along kz [default: the size along z]
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     partitions: Option<usize>,
 
-    /// Number of turns per spiral interleaf
+    /// Number of turns per spiral interleaf [default: n / (2 shots), at least 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     turns: Option<f64>,
 
     /// Power of the time with which the radius of a spiral grows; 1 is Archimedean, above 1 samples the centre more
-    /// densely
+    /// densely [default: 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     exponent: Option<f64>,
 
     /// Numbers of oscillations of the whole Lissajous curve along x and y: without a common factor, one of them even
+    /// [default: 1.25 n and 1 more]
     #[arg(long, value_name = "X,Y", value_parser = parse_frequencies, help_heading = "Trajectory")]
     frequencies: Option<[usize; 2]>,
 
-    /// Number of lines per propeller blade
+    /// Number of lines per propeller blade [default: 16, at most half the scan matrix]
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     lines: Option<usize>,
 
     /// Scan matrix of a propeller: lines of a blade are 1 / N of k-space apart, and the readout is oversampled if
-    /// --samples is above N. Default: the number of samples, no oversampling
+    /// --samples is above N [default: --samples, no oversampling]
     #[arg(long, value_name = "N", help_heading = "Trajectory")]
     scan_matrix: Option<usize>,
 
     /// Motion between propeller blades: maximum rotation in degrees and maximum translation in voxels along x and y.
     /// The mean position of all blades is that of the phantom. -v prints the motion of each blade
+    /// [default: no motion]
     #[arg(long, value_name = "DEGREES,VOXELS", value_parser = parse_motion, help_heading = "Trajectory")]
     motion: Option<[f64; 2]>,
 
-    /// Number of radial oscillations per rosette
+    /// Number of radial oscillations per rosette [default: 5]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     radial: Option<f64>,
 
-    /// Number of turns per rosette
+    /// Number of turns per rosette [default: 3]
     #[arg(long, value_name = "X", allow_negative_numbers = true, help_heading = "Trajectory")]
     angular: Option<f64>,
 
@@ -111,7 +115,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     coils: usize,
 
-    /// Ratio of the root mean squares of samples and noise; no noise if not given
+    /// Ratio of the root mean squares of samples and noise, not in dB [default: no noise]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     snr: Option<f64>,
 
@@ -123,7 +127,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "X", default_value_t = 1.0, requires = "snr", allow_negative_numbers = true)]
     noise_gain: f64,
 
-    /// Number of samples of a noise scan, which is also written (ISMRMRD only); 0 means no noise scan
+    /// Number of samples per coil of a noise scan, which is also written (ISMRMRD only); 0 means no noise scan
     #[arg(long, value_name = "N", default_value_t = 0, requires = "snr")]
     noise_samples: usize,
 
@@ -370,7 +374,8 @@ impl<'a> Simulation<'a> {
             return Ok(Vec::new());
         }
         let data = single(&array_noise(args.noise_samples, deviation, !args.seed, args)?);
-        Ok(vec![Noise { coils: args.coils, dwell: 0.0, data }])
+        let dwell = args.times.dwell().unwrap_or(0.0) as f32;
+        Ok(vec![Noise { coils: args.coils, dwell, data }])
     }
 
     /// Writes the truth, the field map and the coil maps to `files`, as far as the options ask for them.

@@ -23,15 +23,16 @@ pub struct AcquisitionArgs {
     #[arg(long, value_name = "NAME", value_parser = names(TrajectoryConvention::NAMES), help_heading = HEADING)]
     convention: Option<String>,
 
-    /// Range of the angles of spokes or interleaves in degrees, positive from x towards y
+    /// Range of the angles of spokes or interleaves in degrees, positive from x towards y [default: from the header]
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true, help_heading = HEADING)]
     angle_range_degrees: Option<f64>,
 
-    /// Angle of the first spoke or interleaf in degrees
+    /// Angle of the first spoke or interleaf in degrees [default: from the header]
     #[arg(long, value_name = "DEGREES", allow_negative_numbers = true, help_heading = HEADING)]
     first_angle_degrees: Option<f64>,
 
     /// Number of the tiny golden angle: 1 for the golden angle, 111.246 degrees; negative for a rotation from y to x
+    /// [default: from the header]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = HEADING)]
     golden_angle: Option<i32>,
 
@@ -47,7 +48,7 @@ pub struct AcquisitionArgs {
     #[arg(long, value_name = "N", help_heading = HEADING)]
     frames_per_rotation: Option<u32>,
 
-    /// Number of samples along a spoke from one edge of k-space to the other
+    /// Number of samples along a spoke from one edge of k-space to the other [default: that of the acquisitions]
     #[arg(long, value_name = "N", help_heading = HEADING)]
     readout_samples: Option<u32>,
 
@@ -55,7 +56,7 @@ pub struct AcquisitionArgs {
     #[arg(long, value_name = "SAMPLE", help_heading = HEADING)]
     center_sample: Option<f64>,
 
-    /// Delay of the gradients in microseconds
+    /// Delay of the gradients in microseconds [default: 0]
     #[arg(long, value_name = "US", allow_negative_numbers = true, help_heading = HEADING)]
     gradient_delay_us: Option<f64>,
 
@@ -68,7 +69,8 @@ pub struct AcquisitionArgs {
     #[arg(long, value_name = "SCALE", value_parser = names(SpiralExtent::NAMES), help_heading = HEADING)]
     spiral_extent: Option<String>,
 
-    /// Time from the beginning of an echo-planar gradient to its first sample in microseconds
+    /// Time from the beginning of an echo-planar gradient to its first sample in microseconds [default: the samples are
+    /// in the middle of the gradient]
     #[arg(long, value_name = "US", help_heading = HEADING)]
     acquisition_delay_us: Option<f64>,
 }

@@ -82,7 +82,7 @@ pub struct InputArgs {
     pub whiten: WhiteningChoice,
 
     /// Compress the coils, after whitening, to this number of virtual coils, or to as many as hold this percentage of
-    /// the energy, such as 99%
+    /// the energy, such as 99% [default: no compression]
     #[arg(long, value_name = "N|P%", value_parser = parse_compression, help_heading = "Coils")]
     pub compress: Option<CompressionTarget>,
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Options for the times of samples.
 #[derive(Args, Clone, Copy, Default)]
 pub struct TimeArgs {
-    /// Time between the samples of a shot in microseconds; overrides the sample time in the file
+    /// Time between the samples of a shot in microseconds. If a file is read, it overrides the sample time of the file
     #[arg(long, value_name = "US", allow_negative_numbers = true, help_heading = "Off-resonance")]
     pub dwell: Option<f64>,
 

@@ -178,10 +178,14 @@ pub fn reconstruct<T: Real, R: Reconstruction>(reconstruction: &R, session: &Ses
     let mut results: Vec<(usize, FrameResult)> = Vec::new();
     let mut plan: Option<R::Plan<T>> = None;
     let mut done = 0;
+    let count: usize = session.scans.iter().map(|scan| session.frame_count(scan)).sum();
     for group in session.groups(|a, b| reconstruction.shares_plan(a, b)) {
         plan = plan.filter(|_| R::REUSES_PLAN);
         reconstruction.begin_group(session, &group, &mut state)?;
         for (number, scan) in group.iter().flat_map(|&i| session.frames(i).map(move |scan| (i, scan))) {
+            if count > 1 {
+                progress.set_text(format!("{}: image {} of {count}", R::TITLE, results.len() + 1));
+            }
             let progress_of_image = |step| progress.set(done + step);
             let started = Instant::now();
             let frame = ScanFrame { session, number, scan: &scan, started, progress: &progress_of_image };

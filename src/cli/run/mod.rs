@@ -22,4 +22,5 @@ pub mod scan_images;
 pub mod session;
 mod slices;
 pub mod streams;
+pub mod value_kind;
 pub mod weights;
