@@ -149,7 +149,7 @@ pub fn the_only_image(path: &Path, mut images: Vec<Image>) -> Result<Image> {
 /// Reads a file of one image.
 ///
 /// # Errors
-/// Those of [`read_images`], and of [`the_only_image`].
+/// The errors of [`read_images`] and [`the_only_image`].
 pub fn read_image(path: &Path) -> Result<Image> {
     the_only_image(path, read_images(path)?)
 }

@@ -113,8 +113,8 @@ fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns all paths that begin with `crate` or `super` (in other crates also `recon` and `recon_files`) or with a module that is declared
-/// in the text. Paths of `use` trees are written out.
+/// Returns all paths that begin with `crate` or `super` (in other crates also `recon` and `recon_files`), or with a
+/// module that is declared in the text. Paths of `use` trees are written out.
 fn paths(code: &str) -> Vec<String> {
     let declared = code.lines().filter_map(|line| {
         let line = line.trim();

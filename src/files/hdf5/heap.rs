@@ -74,7 +74,7 @@ impl HeapReader {
     /// Appends the numbers of an array to `to`.
     ///
     /// # Errors
-    /// `BadFile` if the reference does not lead to so many numbers.
+    /// `BadFile` if the array is not in the heap, or is shorter.
     pub fn read_f32(&mut self, reference: HeapReference, number: Number, to: &mut Vec<f32>) -> Result<()> {
         let bytes = self.array(reference, number.size())?;
         if to.try_reserve(reference.count).is_err() {
@@ -87,7 +87,7 @@ impl HeapReader {
     /// Returns the bytes of an array whose entries have `size` bytes.
     ///
     /// # Errors
-    /// `BadFile` if the reference does not lead to so many entries.
+    /// `BadFile` if the array is not in the heap, or is shorter.
     pub fn array(&mut self, reference: HeapReference, size: usize) -> Result<&[u8]> {
         let HeapReference { count, address, object } = reference;
         if count == 0 {
@@ -151,7 +151,7 @@ impl HeapReader {
         let (mut objects, mut at) = (HashMap::new(), header_size);
         while let Some(head) = bytes.get(at..at + OBJECT_START + self.length_size) {
             let number = integer(&head[..2]) as u16;
-            // What follows object 0 is unused.
+            // Bytes after object 0 are unused.
             if number == 0 {
                 break;
             }

@@ -206,7 +206,7 @@ pub fn check_stored(set: &hdf5_pure::Dataset, bytes: &FileBytes, name: &str) -> 
                     }
                     chunks.iter().fold(0u64, |sum, c| sum.saturating_add(c.storage_size)).min(bytes.length())
                 }
-                // Chunks in a tree of version 2 cannot be listed: the file's length is what they can have at most.
+                // Chunks in a tree of version 2 cannot be listed. They are not longer than the file.
                 Err(_) if index == ChunkIndex::BTreeV2 => bytes.length(),
                 Err(e) => return Err(bad(e)),
             }

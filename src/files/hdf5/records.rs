@@ -7,7 +7,7 @@ use recon::error::{bail, ErrorKind, Result};
 /// A field of a packed structure: numbers one after the other.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordField {
-    /// The name. That of a field of an inner structure follows the name of that structure and a dot.
+    /// The name. For a field of an inner structure: the name of that structure, a dot, and the name of the field.
     pub name: &'static str,
     /// The type of the numbers.
     pub scalar: Scalar,

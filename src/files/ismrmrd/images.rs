@@ -198,7 +198,7 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
     write().map_err(|e: Error| e.within(path.display()))
 }
 
-/// What a structure contains.
+/// Contents of the datasets of a structure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Contents {
     /// Zeros: only the length of the structure matters.

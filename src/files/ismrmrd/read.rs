@@ -12,7 +12,7 @@ use recon::scan::{AcquisitionHeader, AssemblyOptions, Dataset, Header, ScanAssem
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The group that contains the raw data, unless a different one is named.
+/// The usual group of raw data.
 pub const GROUP: &str = "dataset";
 
 /// The raw data of a file: header and acquisitions.
@@ -85,7 +85,7 @@ pub enum FileContents {
 /// Reads the raw data of the group `group`; the images of the file if it does not contain raw data.
 ///
 /// # Errors
-/// Those of [`read_dataset`].
+/// The errors of [`read_dataset`].
 pub fn read_either(path: &Path, group: &str, options: AssemblyOptions) -> Result<FileContents> {
     match RawFile::open(path, group) {
         Ok(file) => Ok(FileContents::Raw(Box::new(assemble(file, path, options)?))),
