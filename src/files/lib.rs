@@ -5,6 +5,8 @@
 //! under its name.
 
 mod bytes;
+#[doc(hidden)]
+pub mod c_api;
 pub mod cfl;
 pub mod formats;
 mod hdf5;
