@@ -23,6 +23,10 @@
 %   recon.version   - The version of the library.
 %   recon.build     - Builds the MEX file.
 %
+% Files
+%   recon.read      - Reads k-space or images: ISMRMRD, BART, NIfTI, NumPy.
+%   recon.write     - Writes images or k-space.
+%
 % Trajectories (recon.trajectory)
 %   cartesian, radial, radial3d, stackofstars, spiral, rosette, lissajous, propeller
 %

@@ -126,7 +126,7 @@ else
     try
         [scans, header, noise, warnings] = recon_mex('read_raw', path, group, own, numbers);
     catch e
-        if any(strcmp(e.identifier, {'recon:BadFile', 'recon:InvalidArgument'})) && ...
+        if strcmp(e.identifier, 'recon:BadFile') && ...
                 strcmp(recon_mex('file_contents', path, group), 'images')
             error('recon:InvalidArgument', ...
                 '%s contains images and no raw data: read it by [x, info] = recon.read(file)', file);
@@ -223,7 +223,7 @@ function [x, info] = read_images(file, path)
 try
     [images, warnings] = recon_mex('read_images', path);
 catch e
-    if any(strcmp(e.identifier, {'recon:BadFile', 'recon:InvalidArgument'})) && ...
+    if strcmp(e.identifier, 'recon:BadFile') && ...
             strcmp(recon_mex('file_contents', path, recon.internal.utf8('dataset', 'Group')), 'raw')
         error('recon:InvalidArgument', ...
             '%s contains raw data and no images: read it by [k, d, info] = recon.read(file)', file);
@@ -231,7 +231,7 @@ catch e
     rethrow(e);
 end
 recon.internal.warn(warnings);
-x = {images.data};
+x = {images.data}.';
 info = rmfield(images, 'data');
 for i = 1:numel(images)
     sizes = full_sizes(x{i});

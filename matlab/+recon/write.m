@@ -74,7 +74,7 @@ if ~any(numel(info) == [1, numel(images)])
     error('recon:SizeMismatch', 'recon.write: there are %d images, and %d structures of info: give one, or one each', ...
         numel(images), numel(info));
 end
-made = struct('data', {});
+made = cell(size(images));
 for i = 1:numel(images)
     recon.internal.need_numbers(images{i}, 'recon.write: an image');
     own_info = info(min(i, numel(info)));
@@ -93,16 +93,9 @@ for i = 1:numel(images)
     if isfield(own_info, 'repetitionTime')
         one.repetitionTime = own_info.repetitionTime;
     end
-    made(i, 1) = orderfields(merge(made, one));
+    made{i} = one;
 end
-recon.internal.warn(recon_mex('write_images', path, made));
-end
-
-function one = merge(made, one)
-% The first structure decides about the fields.
-if ~isempty(made) && ~isequal(sort(fieldnames(made)), sort(fieldnames(one)))
-    error('recon:InvalidArgument', 'recon.write: the structures of info have different fields');
-end
+recon.internal.warn(recon_mex('write_images', path, vertcat(made{:})));
 end
 
 function sizes = image_sizes(x)

@@ -3,6 +3,7 @@
 
 const char *warning_identifier(uint32_t kind) {
     switch (kind) {
+    case RECON_WARNING_NONE: return "recon:File"; /* of a reader or writer, not of the library */
     case RECON_WARNING_EXTENT: return "recon:Extent";
     case RECON_WARNING_TOLERANCE: return "recon:Tolerance";
     case RECON_WARNING_BLADES: return "recon:Blades";

@@ -4,7 +4,7 @@ use super::images::index_of;
 use super::outcome::{array_of, call, path_of, text_of};
 use super::raw::recon_files_noise;
 use crate::ismrmrd::{write_dataset_with_header, TrajectoryStorage};
-use crate::{Dataset, Placement};
+use crate::{Dataset, FileUse, Placement};
 use num_complex::Complex;
 use recon::atomic_file::write_atomically;
 use recon::error::{bail, checked_product, Result};
@@ -33,6 +33,7 @@ pub unsafe extern "C" fn recon_files_write_raw(
     call(|| {
         // SAFETY: the caller's text.
         let path = unsafe { path_of(path) }?;
+        FileUse::WriteDataset.format(&path)?;
         let build = || {
             // SAFETY: the caller's structures.
             let (scans, calibration, noise) = unsafe {

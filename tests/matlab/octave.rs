@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+#[path = "../common/mod.rs"]
 mod common;
 use common::documents::{blocks_in, documents, Block};
 use common::{printed, root, run, say};
@@ -34,11 +35,24 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Returns the static library of the same build as these tests.
+/// Returns the library recon of the same build as these tests.
 fn library() -> PathBuf {
     let library = std::env::current_exe().unwrap().parent().unwrap().join("librecon.a");
     assert!(library.exists(), "no {}", library.display());
     library
+}
+
+/// Returns the library recon_files of the same build as these tests: the newest, since its name has a number for the
+/// options of the build.
+fn files_library() -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("librecon_files") && name.ends_with(".a")
+    };
+    let all = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).filter(is_library);
+    let newest = all.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
+    newest.unwrap_or_else(|| panic!("no librecon_files in {}", folder.display()))
 }
 
 /// Runs Octave without the user's settings, in the folder of the MEX file, with the package on its path.
@@ -59,7 +73,7 @@ fn mex_file(separate: bool) -> PathBuf {
         let _ = std::fs::remove_file(folder.join("recon_mex.mex"));
         let code = format!(
             "recon.build('Library', '{}', 'Output', '{}', 'Separate', {separate});",
-            library().display(),
+            files_library().display(),
             folder.display()
         );
         let printed = run(&mut octave_command(&folder, &code));
@@ -323,6 +337,41 @@ fn blocks_of_the_documents_run() {
     assert!(unused.is_empty(), "no document has the blocks that begin so: {unused:?}");
 }
 
+/// Makes an image of a raw file with the program and with Octave, and checks that they have the same bits.
+fn compare_with_the_program(scan: &Path, folder: &Path) {
+    let [by_program, by_octave] = ["program.cfl", "octave.cfl"].map(|name| folder.join(name));
+    run(Command::new(env!("CARGO_BIN_EXE_recon")).args(["cg", "--device", "cpu"]).arg(scan).arg("-o").arg(&by_program));
+    let code = format!(
+        "[k, d, info] = recon.read('{}'); x = recon.cg(k, d, info.matrix, 'Maps', 'data', 'Device', 'cpu'); \
+         recon.write('{}', x, info)",
+        scan.display(),
+        by_octave.display()
+    );
+    run(&mut octave_command(&mex_file(false), &code));
+    let [program, octave] = [&by_program, &by_octave].map(|path| std::fs::read(path).unwrap());
+    assert!(program.len() > 10_000 && program == octave, "{}: the images differ", scan.display());
+}
+
+/// Checks that recon.read and recon.cg are the whole program: one call each.
+#[test]
+fn two_calls_give_the_programs_image() {
+    if !octave() {
+        return;
+    }
+    let folder = folder("two-calls");
+    let scan = folder.join("scan.h5");
+    let mut simulate = Command::new(env!("CARGO_BIN_EXE_recon"));
+    simulate.args(["simulate", "--matrix", "64,64", "--trajectory", "radial", "--shots", "48", "--samples", "128"]);
+    run(simulate.args(["--coils", "4", "-o"]).arg(&scan));
+    compare_with_the_program(&scan, &folder);
+    let data = std::env::var_os("RECON_DATA_DIR").map_or(root().join("../shared/data"), PathBuf::from);
+    let brain = data.join("brain_8ch_radial96.h5");
+    match brain.exists() {
+        true => compare_with_the_program(&brain, &folder),
+        false => say(&format!("skipped: {} is not there (set RECON_DATA_DIR)", brain.display())),
+    }
+}
+
 #[test]
 fn matlab_itself() {
     if !found("matlab") {
@@ -335,7 +384,7 @@ fn matlab_itself() {
          recon.build('Library', '{2}', 'Output', '{0}'); run_tests",
         mex.display(),
         root().join("matlab").display(),
-        library().display()
+        files_library().display()
     );
     let mut command = Command::new("matlab");
     let command = command.args(["-batch", &code]).env("RECON_TEST_MEX", &mex).env("RECON_TEST_REFERENCE", reference());
