@@ -68,8 +68,8 @@ function varargout = read(file, varargin)
 %   x = recon.read(file) reads images: of ISMRMRD, BART (.cfl), NIfTI (.nii, .nii.gz) or NumPy (.npy). x is
 %   [nx ny nz channels images], complex single. It is a cell array if images of a file have different sizes.
 %
-%   [x, info] = recon.read(file) also returns a structure for each image: voxelSize and fov along x, y and z in mm (0 if
-%   the file does not have them), repetitionTime in ms, and the numbers, position and directions as above.
+%   [x, info] = recon.read(file) also returns a structure for each image. It has the numbers, position and directions as
+%   above, repetitionTime in ms, and voxelSize and fov along x, y and z in mm, 0 if the file does not have them.
 %
 %   So the number of outputs selects raw data or images. It is an error if the file does not contain them.
 %

@@ -12,8 +12,8 @@
 #pragma GCC visibility push(hidden)
 #endif
 
-/* What a reader returned. MATLAB does not free it: release_files does, at the next command at the latest, also if an
- * error ended the command. */
+/* The results of the readers. MATLAB does not free them: release_files does, at the latest when the next command
+ * begins, also if an error ended the command. */
 typedef struct {
     recon_files_raw *raw;
     recon_files_images *images;

@@ -8,8 +8,8 @@
  * librecon and the readers and writers of files.
  *
  * One rule holds in all files: fail() and check() do not return. They may only be called while the code holds no other
- * resources than mxMalloc'd memory and mxArrays, because MATLAB frees only these two. What a reader of files returned is
- * in the list `held` (file_io.h), which the next command frees.
+ * resources than mxMalloc'd memory and mxArrays, because MATLAB frees only these two. The results of readers are in the
+ * structure `held` (file_io.h), which the next command frees.
  */
 #include "plans.h"
 

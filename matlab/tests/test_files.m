@@ -55,7 +55,7 @@ for ndim = 2:3
         check(isequal(info2.(name{1}), info.(name{1})), name{1});
     end
     check(~info2.whitened && isempty(info2.noiseLevel) && isempty(info2.noise) && isempty(info2.calibration), 'noise');
-    % What was read is written and read again without a change.
+    % Writing and reading the results again changes nothing.
     recon.write(file, k2, d2, info2);
     [k3, d3, info3] = recon.read(file);
     check(isequal(k3, k2) && isequal(d3, d2), 'a second time');
@@ -185,7 +185,7 @@ for i = 1:size(sizes, 1)
     check(isequal(read.position, [1 2 3]) && isequal(read.sliceDir, [0 0 -1]), 'placement');
     check(isequal([read.slice, read.repetition], [4 2]), 'numbers');
 end
-% What was read is written again without a change.
+% Writing and reading the results again changes nothing.
 [x, read] = recon.read(file);
 recon.write(file, x, read);
 [y, again] = recon.read(file);

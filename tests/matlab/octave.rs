@@ -372,6 +372,56 @@ fn two_calls_give_the_programs_image() {
     }
 }
 
+/// Reads a raw file and a file of images with h5py and the package ismrmrd, and prints their numbers.
+const PYTHON_READER: &str = r#"
+import sys, h5py, ismrmrd, numpy
+scan = ismrmrd.Dataset(sys.argv[1], "dataset", create_if_needed=False)
+print(scan.number_of_acquisitions())
+for i in range(scan.number_of_acquisitions()):
+    shot = scan.read_acquisition(i)
+    print(shot.idx.slice, list(shot.position), shot.sample_time_us, shot.traj.ravel().tolist(),
+          shot.data.real.ravel().tolist(), shot.data.imag.ravel().tolist())
+xml = ismrmrd.xsd.CreateFromDocument(scan.read_xml_header())
+space = xml.encoding[0].encodedSpace
+print(space.matrixSize.x, space.matrixSize.y, space.fieldOfView_mm.x)
+scan.close()
+with h5py.File(sys.argv[2], "r") as file:
+    image = file["dataset/image_0/data"][:]
+    print(image.shape, image["real"].ravel().tolist(), image["imag"].ravel().tolist())
+"#;
+
+/// Checks files that recon.write wrote with readers of other projects.
+#[test]
+fn other_readers_read_the_same_numbers() {
+    let python = std::env::var_os("RECON_TEST_PYTHON").unwrap_or("python3".into());
+    let has_packages = Command::new(&python).args(["-c", "import h5py, ismrmrd"]).output();
+    if !has_packages.is_ok_and(|out| out.status.success()) {
+        say("skipped: files of recon.write in h5py and ismrmrd (not installed; RECON_TEST_PYTHON)");
+        return;
+    }
+    if !octave() {
+        return;
+    }
+    let folder = folder("other-readers");
+    let code = format!(
+        "cd('{}'); k = reshape((0:7) / 16 - 0.25, [2 2 2]); d = reshape(complex(1:8, -(1:8)), [2 2 2]); \
+         info = struct('matrix', [8 6], 'fov', [80 60 5], 'slice', 3, 'position', [1 2 3], 'times', [0 1 0 1] * 1e-5); \
+         recon.write('scan.h5', k, d, info); recon.write('image.h5', reshape(complex(1:6, 2:7), [1 2 3]))",
+        folder.display()
+    );
+    run(&mut octave_command(&mex_file(false), &code));
+    let read = run(Command::new(&python).args(["-c", PYTHON_READER, "scan.h5", "image.h5"]).current_dir(&folder));
+    // Samples of a shot are adjacent, coordinates of a sample too, and the last axis of images is x.
+    let expected = [
+        "2",
+        "3 [1.0, 2.0, 3.0] 10.0 [-0.25, 0.0, -0.1875, 0.0625] [1.0, 2.0, 5.0, 6.0] [-1.0, -2.0, -5.0, -6.0]",
+        "3 [1.0, 2.0, 3.0] 10.0 [-0.125, 0.125, -0.0625, 0.1875] [3.0, 4.0, 7.0, 8.0] [-3.0, -4.0, -7.0, -8.0]",
+        "8 6 80.0",
+        "(1, 1, 3, 2, 1) [1.0, 2.0, 3.0, 4.0, 5.0, 6.0] [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]",
+    ];
+    assert_eq!(read.lines().collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn matlab_itself() {
     if !found("matlab") {

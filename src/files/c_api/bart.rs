@@ -8,7 +8,7 @@ use std::path::Path;
 /// Reads k-space, `[1, samples, shots, coils]`, and its trajectory, for an image of `matrix` voxels.
 ///
 /// # Errors
-/// Those of [`read_cfl`], [`trajectory_from_bart`] and [`kspace_from_bart`]; `NotFinite`.
+/// Errors of [`read_cfl`], [`trajectory_from_bart`] and [`kspace_from_bart`]; `NotFinite`.
 pub fn read_bart(kspace: &Path, trajectory: &Path, matrix: [usize; 3]) -> Result<Scan> {
     let points = read_cfl(trajectory)?;
     let array = read_cfl(kspace)?;

@@ -51,7 +51,7 @@ fn c_text(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Adds a warning. A text that is there already receives the kind: the library also logs its warnings.
+/// Adds a warning. An equal text only receives the kind, since the library also logs its warnings.
 fn add_warning(kind: u32, text: &str) {
     let text = c_text(text);
     let _ = WARNINGS.try_with(|all| {

@@ -52,7 +52,7 @@ pub fn write_dataset(
 /// `dataset.header`, which decides about the acquisitions.
 ///
 /// # Errors
-/// Those of [`write_dataset`].
+/// As [`write_dataset`].
 pub fn write_dataset_with_header(
     files: &mut AtomicFiles,
     path: &Path,
