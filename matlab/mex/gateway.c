@@ -34,6 +34,7 @@ static const struct {
     {"save_q", 2, 0, save_toeplitz_kernel},
     {"load_q", 2, 0, load_toeplitz_kernel},
     {"combine", 4, 1, combine_coils},
+    {"resize", 6, 1, resize_images},
     {"noise_covariance", 5, 2, noise_covariance},
     {"whitening", 1, 1, whitening_matrix},
     {"compression", 5, 3, compression_matrix},

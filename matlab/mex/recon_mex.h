@@ -154,6 +154,7 @@ command conjugate_gradients;                                         /* conjugat
 command toeplitz_kernel, save_toeplitz_kernel, load_toeplitz_kernel; /* toeplitz.c */
 command make_trajectory, density_weights;                            /* trajectory.c */
 command estimate_coil_maps, combine_coils;                           /* coils.c */
+command resize_images;                                               /* resize.c */
 command noise_covariance, whitening_matrix;                          /* coil_matrices.c */
 command compression_matrix, make_virtual_coils;                      /* coil_matrices.c */
 command correct_blades;                                              /* blades.c */

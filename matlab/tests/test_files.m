@@ -2,7 +2,7 @@ function tests = test_files()
 %TEST_FILES  recon.read and recon.write: values by readers of this file, and by the round trip of all fields.
 tests = {@raw_data_return, @several_images_are_selected, @noise_whitens, @calibration_returns, @own_data_need_little, ...
     @image_files_return, @image_geometry, @cfl_has_barts_layout, @nifti_has_its_layout, @bart_kspace, ...
-    @images_of_several_sizes, @names_in_unicode, @the_contents_decide, @missing_and_damaged_files, @wrong_options, ...
+    @images_of_several_sizes, @names_in_unicode, @the_contents_decide, @images_are_resized, @missing_and_damaged_files, @wrong_options, ...
     @wrong_arguments, @nothing_is_left_of_a_failure, @the_library_without_readers};
 end
 
@@ -273,6 +273,23 @@ check_error(@() recon.read(raw), 'recon:InvalidArgument', '[k, d, info] = recon.
 check_error(@() read3(images), 'recon:InvalidArgument', '[x, info] = recon.read(file)');
 check_error(@() recon.read(images, 'Slice', 0), 'recon:InvalidArgument', 'raw data');
 check_error(@() read4(images), 'recon:InvalidArgument', '3 outputs');
+end
+
+function images_are_resized()
+info = struct('matrix', [8 6], 'reconMatrix', [4 9], 'fov', [80 60 5], 'reconFov', [40 90 5]);
+x = random(8, 6, 3);
+expected = zeros(4, 9, 3, 'single');
+% Voxel floor(n/2), counted from 0, remains: 4 and 3 become 2 and 4.
+expected(:, 2:7, :) = x(3:6, :, :);
+check(isequal(recon.resize(x, info), expected), 'the middle, with zeros around it');
+info.reconFov = [80 60 5];
+y = recon.resize(exp(2i * pi * ((0:7).' - 4) / 8) * ones(1, 6), info);
+check_close(y, exp(2i * pi * ((0:3).' - 2) / 4) * ones(1, 9), 1e-12, 'a wave in larger and smaller voxels');
+check(isreal(recon.resize(rand(8, 6), info)), 'real images remain real');
+check_error(@() recon.resize(x, struct('matrix', [8 6])), 'recon:InvalidArgument', 'reconMatrix');
+check_error(@() recon.resize(x, setfield(info, 'reconMatrix', [4 9 2])), 'recon:SizeMismatch', '[4 9 2]'); %#ok<SFLD>
+check_error(@() recon.resize(x, setfield(info, 'reconFov', -1)), 'recon:InvalidArgument', 'reconFov'); %#ok<SFLD>
+check_error(@() recon.resize(x, setfield(info, 'reconMatrix', [0 9])), 'recon:InvalidSize'); %#ok<SFLD>
 end
 
 function missing_and_damaged_files()

@@ -54,6 +54,8 @@ for ndim = 2:3
     z = E * x;
     list = [list; {
         'E * x', @(x) E * x, x, 'x', []
+        'recon.resize', @(x) recon.resize(x, struct('matrix', n, 'reconMatrix', n - 1, 'fov', n, 'reconFov', n - 1)), ...
+            coil_images, 'x', []
         'E * x(:)', @(x) E * x, x(:), 'x', []
         'E * x, coils', @(x) E * x, coil_images, 'x', []
         'E * x, coils and frames in one piece', @(x) C * x, randn([n 4 7]), 'x', []

@@ -337,13 +337,14 @@ fn blocks_of_the_documents_run() {
     assert!(unused.is_empty(), "no document has the blocks that begin so: {unused:?}");
 }
 
-/// Makes an image of a raw file with the program and with Octave, and checks that they have the same bits.
-fn compare_with_the_program(scan: &Path, folder: &Path) {
+/// Makes an image of a raw file with the program and with Octave, and checks that they have the same bits. `resize` is
+/// Octave's code for a scan whose two matrices differ.
+fn compare_with_the_program(scan: &Path, folder: &Path, resize: &str) {
     let [by_program, by_octave] = ["program.cfl", "octave.cfl"].map(|name| folder.join(name));
     run(Command::new(env!("CARGO_BIN_EXE_recon")).args(["cg", "--device", "cpu"]).arg(scan).arg("-o").arg(&by_program));
     let code = format!(
         "[k, d, info] = recon.read('{}'); x = recon.cg(k, d, info.matrix, 'Maps', 'data', 'Device', 'cpu'); \
-         recon.write('{}', x, info)",
+         {resize} recon.write('{}', x, info)",
         scan.display(),
         by_octave.display()
     );
@@ -363,11 +364,20 @@ fn two_calls_give_the_programs_image() {
     let mut simulate = Command::new(env!("CARGO_BIN_EXE_recon"));
     simulate.args(["simulate", "--matrix", "64,64", "--trajectory", "radial", "--shots", "48", "--samples", "128"]);
     run(simulate.args(["--coils", "4", "-o"]).arg(&scan));
-    compare_with_the_program(&scan, &folder);
+    compare_with_the_program(&scan, &folder, "");
+    let other = folder.join("other.h5");
+    let code = format!(
+        "[k, d, info] = recon.read('{}'); info.header = ''; info.reconMatrix = [40 50]; \
+         info.reconFov = info.fov .* [0.5 1 1]; recon.write('{}', k, d, info)",
+        scan.display(),
+        other.display()
+    );
+    run(&mut octave_command(&mex_file(false), &code));
+    compare_with_the_program(&other, &folder, "x = recon.resize(x, info);");
     let data = std::env::var_os("RECON_DATA_DIR").map_or(root().join("../shared/data"), PathBuf::from);
     let brain = data.join("brain_8ch_radial96.h5");
     match brain.exists() {
-        true => compare_with_the_program(&brain, &folder),
+        true => compare_with_the_program(&brain, &folder, ""),
         false => say(&format!("skipped: {} is not there (set RECON_DATA_DIR)", brain.display())),
     }
 }
