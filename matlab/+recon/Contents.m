@@ -15,7 +15,7 @@
 %   recon.density   - Density compensation weights: Pipe-Menon, ramp, Jackson.
 %   recon.coilmaps  - Coil sensitivity maps from the data.
 %   recon.combine   - Combines the images of the coils into one image.
-%   recon.resize    - Converts images to the reconstructed matrix of a scan.
+%   recon.resizeimage - Converts images to the reconstructed matrix of a scan.
 %   recon.fieldmap  - A field map, in Hz, from images of two or more echoes.
 %   recon.phasedifference - The phase of images minus that of reference images, or the velocity that it encodes.
 %   recon.show      - Shows images upright.

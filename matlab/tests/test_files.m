@@ -281,15 +281,15 @@ x = random(8, 6, 3);
 expected = zeros(4, 9, 3, 'single');
 % Voxel floor(n/2), counted from 0, remains: 4 and 3 become 2 and 4.
 expected(:, 2:7, :) = x(3:6, :, :);
-check(isequal(recon.resize(x, info), expected), 'the middle, with zeros around it');
+check(isequal(recon.resizeimage(x, info), expected), 'the middle, with zeros around it');
 info.reconFov = [80 60 5];
-y = recon.resize(exp(2i * pi * ((0:7).' - 4) / 8) * ones(1, 6), info);
+y = recon.resizeimage(exp(2i * pi * ((0:7).' - 4) / 8) * ones(1, 6), info);
 check_close(y, exp(2i * pi * ((0:3).' - 2) / 4) * ones(1, 9), 1e-12, 'a wave in larger and smaller voxels');
-check(isreal(recon.resize(rand(8, 6), info)), 'real images remain real');
-check_error(@() recon.resize(x, struct('matrix', [8 6])), 'recon:InvalidArgument', 'reconMatrix');
-check_error(@() recon.resize(x, setfield(info, 'reconMatrix', [4 9 2])), 'recon:SizeMismatch', '[4 9 2]'); %#ok<SFLD>
-check_error(@() recon.resize(x, setfield(info, 'reconFov', -1)), 'recon:InvalidArgument', 'reconFov'); %#ok<SFLD>
-check_error(@() recon.resize(x, setfield(info, 'reconMatrix', [0 9])), 'recon:InvalidSize'); %#ok<SFLD>
+check(isreal(recon.resizeimage(rand(8, 6), info)), 'real images remain real');
+check_error(@() recon.resizeimage(x, struct('matrix', [8 6])), 'recon:InvalidArgument', 'reconMatrix');
+check_error(@() recon.resizeimage(x, setfield(info, 'reconMatrix', [4 9 2])), 'recon:SizeMismatch', '[4 9 2]'); %#ok<SFLD>
+check_error(@() recon.resizeimage(x, setfield(info, 'reconFov', -1)), 'recon:InvalidArgument', 'reconFov'); %#ok<SFLD>
+check_error(@() recon.resizeimage(x, setfield(info, 'reconMatrix', [0 9])), 'recon:InvalidSize'); %#ok<SFLD>
 end
 
 function missing_and_damaged_files()

@@ -54,7 +54,7 @@ for ndim = 2:3
     z = E * x;
     list = [list; {
         'E * x', @(x) E * x, x, 'x', []
-        'recon.resize', @(x) recon.resize(x, struct('matrix', n, 'reconMatrix', n - 1, 'fov', n, 'reconFov', n - 1)), ...
+        'recon.resizeimage', @(x) recon.resizeimage(x, struct('matrix', n, 'reconMatrix', n - 1, 'fov', n, 'reconFov', n - 1)), ...
             coil_images, 'x', []
         'E * x(:)', @(x) E * x, x(:), 'x', []
         'E * x, coils', @(x) E * x, coil_images, 'x', []

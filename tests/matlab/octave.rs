@@ -373,7 +373,7 @@ fn two_calls_give_the_programs_image() {
         other.display()
     );
     run(&mut octave_command(&mex_file(false), &code));
-    compare_with_the_program(&other, &folder, "x = recon.resize(x, info);");
+    compare_with_the_program(&other, &folder, "x = recon.resizeimage(x, info);");
     let data = std::env::var_os("RECON_DATA_DIR").map_or(root().join("../shared/data"), PathBuf::from);
     let brain = data.join("brain_8ch_radial96.h5");
     match brain.exists() {
