@@ -1,8 +1,7 @@
 function build(varargin)
 %BUILD  Builds the MEX file of this package, with librecon and its readers of files linked statically.
 %   recon.build() builds the library recon_files with cargo (Rust must be installed: see rustup.rs). Then it builds
-%   recon_mex next to this package, with the C compiler that mex or mkoctfile uses. Nothing else is needed to build or run
-%   it.
+%   recon_mex next to this package, with the C compiler that mex or mkoctfile uses. Nothing else is needed.
 %
 %   recon.build(Name, Value, ...) sets options:
 %

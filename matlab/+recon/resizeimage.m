@@ -19,8 +19,8 @@ recon.internal.need_arguments(nargin, 2, 'recon.resizeimage(x, info)');
 recon.internal.need_numbers(x, 'recon.resizeimage: the images');
 needed = {'matrix', 'reconMatrix', 'fov', 'reconFov'};
 if ~isstruct(info) || numel(info) ~= 1 || ~all(isfield(info, needed))
-    error('recon:InvalidArgument', ['recon.resizeimage: info must be one structure with matrix, reconMatrix, fov and ' ...
-        'reconFov, as recon.read returns it']);
+    error('recon:InvalidArgument', ['recon.resizeimage: info must be one structure with matrix, reconMatrix, ' ...
+        'fov and reconFov, as recon.read returns it']);
 end
 from = recon.internal.image_size(info.matrix, [], 'recon.resizeimage: info.matrix');
 ndim = numel(from);

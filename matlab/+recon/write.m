@@ -72,7 +72,8 @@ else
     images = squeeze(num2cell(reshape(x, [sizes, numel(x) / prod(sizes)]), 1:4));
 end
 if ~any(numel(info) == [1, numel(images)])
-    error('recon:SizeMismatch', 'recon.write: there are %d images, and %d structures of info: give one, or one each', ...
+    error('recon:SizeMismatch', ...
+        'recon.write: there are %d images, and %d structures of info: give one, or one each', ...
         numel(images), numel(info));
 end
 made = cell(size(images));
@@ -184,7 +185,8 @@ if ~iscell(d)
     d = {d};
 end
 if numel(k) ~= numel(d) || numel(k) ~= numel(info)
-    error('recon:SizeMismatch', 'recon.write: there are %d trajectories, %d data and %d structures of info: give one each', ...
+    error('recon:SizeMismatch', ...
+        'recon.write: there are %d trajectories, %d data and %d structures of info: give one each', ...
         numel(k), numel(d), numel(info));
 end
 for i = 1:numel(k)
@@ -207,8 +209,8 @@ function scan = scan_of(k, d, info)
 recon.internal.need_numbers(d, 'recon.write: the k-space data');
 rest = recon.internal.check_data_size(d, samples, [], 'recon.write: the k-space data', 'd');
 if numel(rest) > 1
-    error('recon:SizeMismatch', ['recon.write: the k-space data are %s: frames are separate images: give cell arrays ' ...
-        'k and d, and a structure array info'], recon.internal.size_text(size(d)));
+    error('recon:SizeMismatch', ['recon.write: the k-space data are %s: frames are separate images: give cell ' ...
+        'arrays k and d, and a structure array info'], recon.internal.size_text(size(d)));
 end
 scan = common_fields(info);
 count = prod(samples);

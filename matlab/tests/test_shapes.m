@@ -341,7 +341,7 @@ problem = sprintf('has remedies that lead nowhere: %s', e.message);
 end
 
 function every_function_is_in_the_table()
-% Exempt are functions without an array, functions of each element, and those of files, which test_files tests.
+% Exempt are functions without an array, functions of each element, and functions of files (test_files).
 list = rows();
 code = strjoin(cellfun(@func2str, list(:, 2), 'UniformOutput', false), ' ');
 exempt = {'recon.build', 'recon.read', 'recon.write', 'recon.devices', 'recon.version', 'recon.show', 'recon.phantom.noise', ...
