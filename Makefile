@@ -44,8 +44,9 @@ fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLU
 
 .PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu papers bench-matlab
 
+# recon_files is librecon with the readers of files for the MEX file.
 build:
-	$(CARGO) build --lib $(CARGO_FLAGS)
+	$(CARGO) build --lib $(CARGO_FLAGS) --package recon --package recon-files
 
 program: build
 	$(CARGO) build $(CARGO_FLAGS) --package recon-cli
@@ -62,6 +63,8 @@ install: $(BUILT)/librecon.so
 	install -m 644 include/recon.h "$(include)/recon.h"
 	install -m 644 "$(BUILT)/librecon.a" "$(lib)/librecon.a"
 	install -m 755 "$(BUILT)/librecon.so" "$(lib)/librecon.so.$(VERSION)"
+	@if [ -e "$(BUILT)/librecon_files.a" ]; then set -x; install -m 644 "$(BUILT)/librecon_files.a" "$(lib)/librecon_files.a"; \
+	else echo "not installed: librecon_files.a, which recon.build in MATLAB needs (make builds it)"; fi
 	ln -sf librecon.so.$(VERSION) "$(lib)/librecon.so.$(ABI)"
 	ln -sf librecon.so.$(ABI) "$(lib)/librecon.so"
 	$(fill) packaging/recon.pc.in > "$(lib)/pkgconfig/recon.pc"
@@ -84,13 +87,13 @@ uninstall:
 	rm -f "$(bin)/recon" "$(bash)/recon" "$(zsh)/_recon" "$(fish)/recon.fish"
 	@for page in "$(pages)"/recon.1 "$(pages)"/recon-*.1; do \
 		if grep -q '^\.TH .*"recon manual"' "$$page" 2>/dev/null; then echo "rm -f $$page"; rm -f "$$page"; fi; done
-	rm -f "$(include)/recon.h" "$(lib)/librecon.a" "$(lib)/pkgconfig/recon.pc"
+	rm -f "$(include)/recon.h" "$(lib)/librecon.a" "$(lib)/librecon_files.a" "$(lib)/pkgconfig/recon.pc"
 	rm -f "$(lib)/librecon.so" "$(lib)/librecon.so.$(ABI)" "$(lib)/librecon.so.$(VERSION)"
 	rm -rf "$(lib)/cmake/recon"
 
 # Where neither is found, recon.build from within MATLAB or Octave does the same.
 matlab: build
-	@found=; library="$(abspath $(BUILT))/librecon.a"; code="addpath('$(abspath matlab)'); recon.build('Library', '$$library')"; \
+	@found=; library="$(abspath $(BUILT))/librecon_files.a"; code="addpath('$(abspath matlab)'); recon.build('Library', '$$library')"; \
 	if command -v mkoctfile >/dev/null; then found=1; octave-cli --norc --eval "$$code" || exit 1; fi; \
 	if command -v matlab >/dev/null; then found=1; matlab -batch "$$code" || exit 1; fi; \
 	if [ -z "$$found" ]; then echo "neither mkoctfile (Debian's octave-dev) nor matlab is on PATH"; exit 1; fi

@@ -61,17 +61,44 @@ fn run_cbindgen() -> String {
     String::from_utf8(text).unwrap()
 }
 
+/// Files of src/files/c_api with types and functions, in the order of their declarations in matlab/mex/files.h.
+const MEX_FILES: [&str; 4] = ["outcome.rs", "raw.rs", "raw_writer.rs", "images.rs"];
+
+/// Returns the header of the readers and writers for the MEX file.
+fn generate_for_mex() -> String {
+    let mut config = cbindgen::Config::from_file(root().join("cbindgen.toml")).unwrap();
+    config.header = Some(
+        "/* Readers and writers of files for the MEX file: the additional functions of the static library recon_files.\n \
+         *\n * Generated from src/files/c_api by `make header`: edit that instead. */"
+            .into(),
+    );
+    config.include_guard = Some("RECON_FILES_H".into());
+    config.sys_includes = vec!["recon.h".into()];
+    config.cpp_compat = false;
+    config.export.include.clear();
+    let sources = MEX_FILES.map(|file| root().join("src/files/c_api").join(file));
+    let builder = sources.iter().fold(cbindgen::Builder::new().with_config(config), |b, file| b.with_src(file));
+    let mut text = Vec::new();
+    builder.generate().expect("the header of the MEX file can be generated").write(&mut text);
+    String::from_utf8(text).unwrap()
+}
+
 #[test]
-fn header_is_up_to_date() {
-    let path = root().join("include/recon.h");
-    let now = generate();
+fn headers_are_up_to_date() {
+    check_header("include/recon.h", &generate());
+    check_header("matlab/mex/files.h", &generate_for_mex());
+}
+
+/// Compares a committed header with the present one, or replaces it if the environment asks for that.
+fn check_header(name: &str, now: &str) {
+    let path = root().join(name);
     if std::env::var_os("RECON_UPDATE_HEADER").is_some_and(|v| v == "1") {
-        std::fs::write(&path, &now).unwrap();
+        std::fs::write(&path, now).unwrap();
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     if committed != now {
         let line = committed.lines().zip(now.lines()).position(|(a, b)| a != b).unwrap_or(0);
-        panic!("include/recon.h is stale from line {} on: run `make header` and commit it", line + 1);
+        panic!("{name} is stale from line {} on: run `make header` and commit it", line + 1);
     }
 }
 

@@ -155,13 +155,21 @@ fn installed_copy_serves_c_and_cpp() {
     cmake(&folder, &prefix);
 
     // An installation into a staging folder, and uninstallation.
+    // The library for MATLAB's functions is installed if it was built, and its place is taken by an empty file here.
     let stage = fresh("stage");
-    make("install", Path::new("/opt/recon"), &[format!("DESTDIR={}", stage.display())]);
+    let built_with_files = fresh("built");
+    for name in ["librecon.a", "librecon.so"] {
+        std::os::unix::fs::symlink(built().join(name), built_with_files.join(name)).unwrap();
+    }
+    std::fs::write(built_with_files.join("librecon_files.a"), "").unwrap();
+    let more = [format!("DESTDIR={}", stage.display()), format!("BUILT={}", built_with_files.display())];
+    make("install", Path::new("/opt/recon"), &more);
+    assert!(stage.join("opt/recon/lib/librecon_files.a").exists());
     let config = std::fs::read_to_string(stage.join("opt/recon/lib/pkgconfig/recon.pc")).unwrap();
     assert!(config.contains("prefix=/opt/recon\n") && !config.contains('@'), "{config}");
     make("uninstall", Path::new("/opt/recon"), &[format!("DESTDIR={}", stage.display())]);
     assert_eq!(files(&stage), Vec::<PathBuf>::new());
-    for folder in [folder, stage] {
+    for folder in [folder, stage, built_with_files] {
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -15,6 +15,7 @@
 %   recon.density   - Density compensation weights: Pipe-Menon, ramp, Jackson.
 %   recon.coilmaps  - Coil sensitivity maps from the data.
 %   recon.combine   - Combines the images of the coils into one image.
+%   recon.resizeimage - Converts images to the reconstructed matrix of a scan.
 %   recon.fieldmap  - A field map, in Hz, from images of two or more echoes.
 %   recon.phasedifference - The phase of images minus that of reference images, or the velocity that it encodes.
 %   recon.show      - Shows images upright.
@@ -22,6 +23,10 @@
 %   recon.devices   - The NVIDIA GPUs that recon can see.
 %   recon.version   - The version of the library.
 %   recon.build     - Builds the MEX file.
+%
+% Files
+%   recon.read      - Reads k-space or images: ISMRMRD, BART, NIfTI, NumPy.
+%   recon.write     - Writes images or k-space.
 %
 % Trajectories (recon.trajectory)
 %   cartesian, radial, radial3d, stackofstars, spiral, rosette, lissajous, propeller

@@ -1,11 +1,12 @@
 function build(varargin)
-%BUILD  Builds the MEX file of this package, with librecon linked statically.
-%   recon.build() builds librecon with cargo (Rust must be installed: see rustup.rs). Then it builds recon_mex next to
-%   this package, with the C compiler that mex or mkoctfile uses. Nothing else is needed to build it or to run it.
+%BUILD  Builds the MEX file of this package, with librecon and its readers of files linked statically.
+%   recon.build() builds the library recon_files with cargo (Rust must be installed: see rustup.rs). Then it builds
+%   recon_mex next to this package, with the C compiler that mex or mkoctfile uses. Nothing else is needed.
 %
 %   recon.build(Name, Value, ...) sets options:
 %
-%       'Library'   an existing static library (librecon.a, recon.lib), instead of building one
+%       'Library'   an existing static library recon_files (librecon_files.a, recon_files.lib), instead of building
+%                   one. It contains librecon
 %       'Output'    folder for the MEX file; default the one that holds +recon
 %       'GpuArray'  MATLAB only: whether the MEX file accepts gpuArrays. Default: true if the header of the Parallel
 %                   Computing Toolbox is found
@@ -26,6 +27,12 @@ else
 end
 if exist(library, 'file') ~= 2
     error('recon:IO', 'recon.build: the library %s does not exist', library);
+end
+[place, name, ending] = fileparts(library);
+if any(strcmp(name, {'librecon', 'recon'}))
+    needed = fullfile(place, [name '_files' ending]);
+    error('recon:InvalidArgument', ['recon.build: the library %s has no readers of files: give %s, which contains ' ...
+        'it. cargo build --release --package recon-files makes it, make install installs it'], library, needed);
 end
 sources = dir(fullfile(folder, 'mex', '*.c'));
 sources = cellfun(@(name) fullfile(folder, 'mex', name), {sources.name}, 'UniformOutput', false);
@@ -68,7 +75,7 @@ if exist(fullfile(project, 'Cargo.toml'), 'file') ~= 2
     error('recon:Build', ['recon.build: librecon''s source is not next to this package: give an installed static ' ...
         'library with ''Library''']);
 end
-command = ['cargo build --release --locked --lib --manifest-path "' fullfile(project, 'Cargo.toml') '"'];
+command = ['cargo build --release --locked --package recon-files --manifest-path "' fullfile(project, 'Cargo.toml') '"'];
 if isunix
     % cargo and the system's linker may fail with MATLAB's own libraries.
     command = ['LD_LIBRARY_PATH= ' command];
@@ -81,9 +88,9 @@ target = getenv('CARGO_TARGET_DIR');
 if isempty(target)
     target = fullfile(project, 'target');
 end
-name = 'librecon.a';
+name = 'librecon_files.a';
 if ispc
-    name = 'recon.lib';
+    name = 'recon_files.lib';
 end
 library = fullfile(target, 'release', name);
 end

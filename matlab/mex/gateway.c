@@ -4,10 +4,12 @@
  *
  * Each command accepts and returns plain arrays, structures and texts. Users call the functions of +recon, which handle
  * shapes. All types, lengths and values are checked again here, so that no call can harm the process. `make matlab` and
- * recon.build compile all files of this folder into one MEX file, with librecon linked statically.
+ * recon.build compile all files of this folder into one MEX file, with the static library recon_files, which contains
+ * librecon and the readers and writers of files.
  *
  * One rule holds in all files: fail() and check() do not return. They may only be called while the code holds no other
- * resources than mxMalloc'd memory and mxArrays, because MATLAB frees only these two.
+ * resources than mxMalloc'd memory and mxArrays, because MATLAB frees only these two. The results of readers are in the
+ * structure `held` (file_io.h), which the next command frees.
  */
 #include "plans.h"
 
@@ -32,6 +34,7 @@ static const struct {
     {"save_q", 2, 0, save_toeplitz_kernel},
     {"load_q", 2, 0, load_toeplitz_kernel},
     {"combine", 4, 1, combine_coils},
+    {"resize", 6, 1, resize_images},
     {"noise_covariance", 5, 2, noise_covariance},
     {"whitening", 1, 1, whitening_matrix},
     {"compression", 5, 3, compression_matrix},
@@ -46,6 +49,12 @@ static const struct {
     {"phantom_coil_maps", 2, 1, phantom_coil_maps},
     {"add_noise", 4, 2, add_noise},
     {"metrics", 5, 1, image_metrics},
+    {"file_contents", 2, 1, contents_of_file},
+    {"read_raw", 4, 4, read_raw_file},
+    {"read_bart", 3, 4, read_bart_files},
+    {"write_raw", 4, 1, write_raw_file},
+    {"read_images", 1, 2, read_file_images},
+    {"write_images", 2, 1, write_file_images},
     {"devices", 0, 1, list_devices},
     {"words", 1, 1, option_words},
     {"version", 0, 1, library_version},
@@ -54,6 +63,7 @@ static const struct {
 void mexFunction(int nlhs, mxArray *plhs[], int nrhs, const mxArray *prhs[]) {
     char name[64];
     initialise_plans();
+    release_files();
     if (nrhs < 1) {
         fail(INVALID, "recon_mex is internal: call the functions of +recon (help recon)");
     }

@@ -19,6 +19,7 @@ static void remove_all_plans(void) {
 /* `clear mex` unloads the library, so the memory that it keeps for the next plan must be released first. */
 static void remove_everything(void) {
     remove_all_plans();
+    release_files();
     recon_release_memory();
 }
 

@@ -47,6 +47,7 @@ void check(recon_status status);
 mxArray *warnings_of(const recon_plan *plan);
 /* Returns the warnings of the last call of the library. Must be called before any other call. */
 mxArray *warnings_of_call(void);
+const char *warning_identifier(uint32_t kind);
 
 /* ---- arguments.c ---- */
 
@@ -137,6 +138,11 @@ static inline double imaginary_part(const parts *p, size_t i) {
     return p->imaginary ? element(p->imaginary, p->is_double, i * p->step) : 0.0;
 }
 
+/* ---- file_io.c ---- */
+
+/* Frees what a command that read a file held. */
+void release_files(void);
+
 /* ---- Commands: gateway.c lists them with their names, and checks the number of inputs and outputs ---- */
 
 typedef void command(mxArray **out, const mxArray **in);
@@ -148,6 +154,7 @@ command conjugate_gradients;                                         /* conjugat
 command toeplitz_kernel, save_toeplitz_kernel, load_toeplitz_kernel; /* toeplitz.c */
 command make_trajectory, density_weights;                            /* trajectory.c */
 command estimate_coil_maps, combine_coils;                           /* coils.c */
+command resize_images;                                               /* resize.c */
 command noise_covariance, whitening_matrix;                          /* coil_matrices.c */
 command compression_matrix, make_virtual_coils;                      /* coil_matrices.c */
 command correct_blades;                                              /* blades.c */
@@ -156,6 +163,9 @@ command make_field_map;                                              /* field_ma
 command subtract_phases;                                             /* phase_differences.c */
 command phantom_image, phantom_kspace, phantom_coil_maps, add_noise; /* phantom.c */
 command image_metrics;                                               /* metrics.c */
+command contents_of_file, read_raw_file, read_bart_files;            /* file_raw.c */
+command write_raw_file;                                              /* file_raw.c */
+command read_file_images, write_file_images;                         /* file_images.c */
 command list_devices, option_words, library_version;                 /* library.c */
 
 #if defined(__GNUC__) && !defined(_WIN32)

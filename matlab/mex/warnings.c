@@ -1,8 +1,9 @@
 /* Warnings of a plan and of a call, for the MATLAB code that issues them. */
 #include "recon_mex.h"
 
-static const char *identifier_of(uint32_t kind) {
+const char *warning_identifier(uint32_t kind) {
     switch (kind) {
+    case RECON_WARNING_NONE: return "recon:File"; /* of a reader or writer, not of the library */
     case RECON_WARNING_EXTENT: return "recon:Extent";
     case RECON_WARNING_TOLERANCE: return "recon:Tolerance";
     case RECON_WARNING_BLADES: return "recon:Blades";
@@ -35,7 +36,7 @@ static mxArray *list_of(const recon_plan *plan) {
     mxArray *list = mxCreateStructMatrix(count, 1, 2, names);
     for (mwSize i = 0; i < count; i++) {
         const char *text = warning(plan, i, &kind);
-        mxSetField(list, (mwIndex)i, "identifier", mxCreateString(identifier_of(kind)));
+        mxSetField(list, (mwIndex)i, "identifier", mxCreateString(warning_identifier(kind)));
         mxSetField(list, (mwIndex)i, "text", mxCreateString(text));
     }
     return list;

@@ -13,7 +13,7 @@ mod write;
 pub use images::{read_images, write_images};
 pub use layout::Acquisition;
 pub use read::{read_dataset, read_either, FileContents, RawFile, GROUP};
-pub use write::{write_dataset, write_raw, TrajectoryStorage};
+pub use write::{write_dataset, write_dataset_with_header, write_raw, TrajectoryStorage};
 
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,8 @@
 pub mod arrangement;
 pub mod bart;
 mod bytes;
+#[doc(hidden)]
+pub mod c_api;
 pub mod cfl;
 pub mod dicom;
 pub mod formats;

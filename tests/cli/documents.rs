@@ -10,7 +10,7 @@ use std::process::Command;
 const ELSEWHERE: [(&str, &str); 23] = [
     ("make demo", "by hand: it builds the release profile; its commands run in the tests of the program"),
     ("make test", "this test is part of it"),
-    ("make matlab", "tests/matlab.rs builds the MEX file by the same function, recon.build"),
+    ("make matlab", "tests/matlab/octave.rs builds the MEX file by the same function, recon.build"),
     ("make bench", "by hand, as it measures; benches/test_benches.py in make check"),
     ("make && sudo make install", "tests/install.rs, without root"),
     ("make && make install PREFIX=", "tests/install.rs"),
@@ -35,7 +35,7 @@ const ELSEWHERE: [(&str, &str); 23] = [
 
 /// Languages of blocks that are not commands, and the place where they are run.
 const OTHER_LANGUAGES: [(&str, &str); 7] = [
-    ("matlab", "tests/matlab.rs"),
+    ("matlab", "tests/matlab/octave.rs"),
     ("c", "tests/header.rs"),
     ("cpp", "tests/header.rs"),
     ("rust", "the example at the head of src/lib.rs, by cargo test --doc"),

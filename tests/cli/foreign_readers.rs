@@ -56,10 +56,10 @@ fn write_files() -> (TempDir, Vec<Complex<f32>>) {
         ("real.h5 -o real.npy", "the voxel size; the position in the patient"),
         ("image.h5 -o image.npy", "the position in the patient; the counters"),
         ("image.h5 --repetition 0 -o one.npy", "the position in the patient"),
-        ("image.h5 -o image.cfl", "the counters"),
+        ("image.h5 -o image.cfl", "the voxel size; the position in the patient"),
         ("image.h5 -o image.nii", "the phase: magnitudes are written"),
         ("image.h5 -o image.nii.gz", "the phase: magnitudes are written"),
-        ("image.h5 -o image.png", "all slices of a volume but the middle one"),
+        ("image.h5 -o image.png", "the scale: grey levels are written"),
     ] {
         let out = dir.run(&format!("convert {line}"));
         assert!(out.status == Some(0) && out.stderr.lines().count() == 1 && out.stderr.contains(lost), "{out:?}");

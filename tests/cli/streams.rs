@@ -80,7 +80,7 @@ fn streams_that_cannot_be_are_errors() {
     let scan = fs::read(dir.path("scan.h5")).unwrap();
     for (status, line, words) in [
         (2, "grid scan.h5 -o -", ["--format", ".npy"]),
-        (2, "grid scan.h5 -o - --format cfl", ["pairs", "h5, mrd, nii, nii.gz, npy, mat, png"]),
+        (2, "grid scan.h5 -o - --format cfl", ["pairs", "h5, mrd, nii, nii.gz, dcm, npy, mat, png"]),
         (2, "grid scan.h5 -o - --format jpg", ["jpg", "nii.gz"]),
         (2, "grid scan.h5 -o x.h5 --format npy", ["x.h5", "-o -"]),
         (1, "coilmaps scan.h5 -o - --format nii", ["complex", ".h5"]),

@@ -58,6 +58,8 @@ switch option
         text = 'a matrix, [virtual coils, coils]';
         if strcmp(name, 'recon.trajectory.propeller')
             text = 'the scan matrix, one number';
+        elseif strcmp(name, 'recon.read')
+            text = 'the image size, [nx ny] or [nx ny nz]';
         end
     case 'Weights'
         text = ['weights in the shape of the trajectory''s samples, or ' words('density')];
@@ -81,16 +83,16 @@ switch option
         text = 'true, or a function of one structure';
     case 'Prior'
         text = [words('prior', 'matrix') ', or a sparse matrix'];
-    case {'GpuArray', 'Rotation', 'Translation', 'Weighting', 'Unwrap'}
+    case {'GpuArray', 'Rotation', 'Translation', 'Weighting', 'Unwrap', 'Conjugate', 'Whiten'}
         text = 'true or false';
     case {'Method', 'Phase', 'Precision', 'Normal', 'Window', 'Basis', 'Device', 'Simd', 'Order', 'Part', 'Scale', ...
-            'LambdaUnit', 'Filter', 'Algorithm'}
+            'LambdaUnit', 'Filter', 'Algorithm', 'HeaderTrajectory', 'Convention', 'SpokeNumber', 'SpiralExtent'}
         text = words(library_option(name, option));
-    case {'Y', 'Library', 'Output'}
+    case {'Y', 'Library', 'Output', 'Group', 'Trajectory'}
         text = ['a name, as help ' name ' says'];
     case 'Maxwell'
         text = 'four coefficients, in cycles per square metre';
-    case 'Origin'
+    case {'Origin', 'FieldOfView', 'VoxelSize'}
         text = '[x y z] in mm';
     case 'Steps'
         text = 'a matrix in mm, [3 3]';
@@ -112,6 +114,12 @@ switch [name ' ' option]
         option = 'partial_fourier';
     case 'recon.cg LambdaUnit'
         option = 'lambda_unit';
+    case 'recon.read HeaderTrajectory'
+        option = 'header_trajectory';
+    case 'recon.read SpokeNumber'
+        option = 'spoke_number';
+    case 'recon.read SpiralExtent'
+        option = 'spiral_extent';
     otherwise
         option = lower(option);
 end

@@ -106,6 +106,8 @@ struct ImageVolume {
     index: ScanIndex,
     /// The number of the channel; `None` if the image has one channel.
     channel: Option<usize>,
+    /// The kind of the values of the file: one coil of complex images can be real by chance.
+    kind: ValueKind,
 }
 
 impl ImageVolume {
@@ -140,6 +142,7 @@ impl ImageVolume {
 /// Reads all images of a file, channels as separate images.
 fn read_volumes(path: &Path) -> Result<Vec<ImageVolume>> {
     let images = read_images(&input_path(path)?)?;
+    let kind = images.iter().map(|image| ValueKind::of(&image.data)).min().unwrap_or(ValueKind::Magnitude);
     let volume = |image: &Image, c: usize| {
         let geometry = ImageGeometry::new(image);
         ImageVolume {
@@ -149,6 +152,7 @@ fn read_volumes(path: &Path) -> Result<Vec<ImageVolume>> {
             voxel_mm: geometry.is_fov_known().then(|| [0, 1, 2].map(|axis| geometry.voxel_mm(axis))),
             index: image.index,
             channel: (image.channels > 1).then_some(c),
+            kind,
         }
     };
     Ok(images.iter().flat_map(|image| (0..image.channels).map(move |c| volume(image, c))).collect())
@@ -341,7 +345,7 @@ impl Comparison {
         }
         let (image, truth) = (image.padded(common)?, truth.padded(common)?);
         let mut notes = Vec::new();
-        let kinds @ [image_kind, truth_kind] = [ValueKind::of(&image.data), ValueKind::of(&truth.data)];
+        let kinds @ [image_kind, truth_kind] = [image.kind, truth.kind];
         let (magnitude, kind_note) = magnitude_or_values(args, image_kind, truth_kind);
         let mask: Option<Vec<bool>> = args.mask.map(|fraction| {
             let largest = truth.data.iter().map(|z| z.norm()).fold(0.0, f64::max);

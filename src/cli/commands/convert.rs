@@ -188,7 +188,9 @@ fn warn_of_lost_properties(path: &Path, images: &[Image]) {
     if !holds_positions && format != Some(Format::Png) && any(|image| image.placement.is_known()) {
         lost.push("the position in the patient");
     }
-    if !holds_positions && any(|image| image.index != Default::default()) {
+    // The dimensions of BART's arrays are counters.
+    let holds_counters = holds_positions || format == Some(Format::Bart);
+    if !holds_counters && any(|image| image.index != Default::default()) {
         lost.push("the counters (slice, repetition, ...)");
     }
     if !lost.is_empty() {

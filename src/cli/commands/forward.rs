@@ -1,6 +1,6 @@
 //! `recon forward`.
 
-use crate::options::{in_precision, OffResonanceArgs, OutputArgs, PlanArgs, RawDataArgs, RawFile};
+use crate::options::{in_precision, OffResonanceArgs, OutputArgs, PlanArgs, RawDataArgs, RawDataFile};
 use crate::run::coil_maps::CoilMapFile;
 use crate::run::input::{self, scan_name};
 use crate::run::output::check_outputs;
@@ -42,7 +42,7 @@ pub struct ForwardArgs {
     image: PathBuf,
 
     #[command(flatten)]
-    output: OutputArgs<RawFile>,
+    output: OutputArgs<RawDataFile>,
 
     /// Raw data of ISMRMRD with the trajectory, times and header of the new file
     #[arg(long, value_name = "FILE", required_unless_present = "trajectory", help_heading = "Input")]

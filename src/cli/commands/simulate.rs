@@ -3,7 +3,7 @@
 mod trajectories;
 
 use self::trajectories::{lines_per_blade, scan_matrix, trajectory, TrajectoryChoice};
-use crate::options::{checked_sizes, MatrixChoice, OutputArgs, RawFile, TimeArgs};
+use crate::options::{checked_sizes, MatrixChoice, OutputArgs, RawDataFile, TimeArgs};
 use crate::run::off_resonance::{image_of, smooth_map, Quantity};
 use crate::run::output::{check_outputs, files_of, image_files, write_images};
 use crate::run::raw_output::trajectory_path;
@@ -174,7 +174,7 @@ pub struct SimulateArgs {
     maps: Option<PathBuf>,
 
     #[command(flatten)]
-    output: OutputArgs<RawFile>,
+    output: OutputArgs<RawDataFile>,
 }
 
 const WRITTEN_MAP: &str = "Write the field map of --off-resonance or --field-map, for --field-map of a reconstruction";

@@ -16,7 +16,7 @@ pub use choices::{
 };
 pub use dicom::DicomArgs;
 pub use off_resonance::{OffResonanceArgs, TimeArgs};
-pub use output::{AnyFile, MapFile, OutputArgs, RawFile, WeightFile};
+pub use output::{AnyFile, MapFile, OutputArgs, RawDataFile, WeightFile};
 pub use phase_difference::{MaxwellChoice, PhaseDifferenceArgs};
 pub use selection::SelectionArgs;
 

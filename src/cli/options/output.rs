@@ -22,9 +22,9 @@ impl OutputContents for ImageFile {
 }
 
 /// Raw data.
-pub struct RawFile;
+pub struct RawDataFile;
 
-impl OutputContents for RawFile {
+impl OutputContents for RawDataFile {
     fn help() -> String {
         format!(
             "Raw data to write. Its ending selects the file format: {} for ISMRMRD; {} for BART, with the trajectory \

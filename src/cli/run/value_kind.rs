@@ -7,7 +7,8 @@ const ROUNDING: f64 = 1e-6;
 
 /// The kind of the values of an image, judged by the numbers themselves: files may store real numbers as complex ones,
 /// and magnitudes with negative numbers that are only rounding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Kinds that contain others come first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ValueKind {
     /// At least one imaginary part is not 0.
     Complex,

@@ -189,18 +189,18 @@ pub fn write_images(files: &mut AtomicFiles, path: &Path, images: &[Image]) -> R
     let write = || {
         // The references in the attributes are known when the structure was laid out once.
         let mut references: Vec<_> = series.iter().map(|(_, images)| vec![[0; REFERENCE]; images.len()]).collect();
-        let mut heap = HeapFile::new(&file, structure(&series, &references, Contents::Zeros)?)?;
+        let mut heap = HeapFile::new(&file, structure(&series, &references, DatasetContents::Zeros)?)?;
         for reference in references.iter_mut().flatten() {
             *reference = heap.add(ATTRIBUTES.len(), ATTRIBUTES.as_bytes())?;
         }
-        heap.finish(structure(&series, &references, Contents::Voxels)?)
+        heap.finish(structure(&series, &references, DatasetContents::Voxels)?)
     };
     write().map_err(|e: Error| e.within(path.display()))
 }
 
-/// Contents of the datasets of a structure.
+/// DatasetContents of the datasets of a structure.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Contents {
+enum DatasetContents {
     /// Zeros: only the length of the structure matters.
     Zeros,
     /// The voxels.
@@ -211,7 +211,7 @@ enum Contents {
 type Series<'a> = (([usize; 3], usize), Vec<&'a Image>);
 
 /// Returns the structure of a file: a group for each series.
-fn structure(series: &[Series], references: &[Vec<[u8; REFERENCE]>], contents: Contents) -> Result<FileBuilder> {
+fn structure(series: &[Series], references: &[Vec<[u8; REFERENCE]>], contents: DatasetContents) -> Result<FileBuilder> {
     let mut builder = FileBuilder::new();
     let mut dataset = builder.create_group("dataset");
     for (number, (((dims, channels), images), references)) in series.iter().zip(references).enumerate() {
@@ -231,7 +231,7 @@ fn add_series(
     [nx, ny, nz]: [usize; 3],
     channels: usize,
     images: &[&Image],
-    contents: Contents,
+    contents: DatasetContents,
 ) -> Result<()> {
     let count = images.len() as u64;
     let real = images.iter().all(|image| image.data.iter().all(|z| z.im == 0.0));
@@ -246,9 +246,9 @@ fn add_series(
     let voxels = images.iter().flat_map(|image| &image.data);
     match (contents, real) {
         // Zeros from the system need no memory until they are changed.
-        (Contents::Zeros, _) => bytes = vec![0; size],
-        (Contents::Voxels, true) => voxels.for_each(|z| bytes.extend(z.re.to_le_bytes())),
-        (Contents::Voxels, false) => {
+        (DatasetContents::Zeros, _) => bytes = vec![0; size],
+        (DatasetContents::Voxels, true) => voxels.for_each(|z| bytes.extend(z.re.to_le_bytes())),
+        (DatasetContents::Voxels, false) => {
             voxels.for_each(|z| bytes.extend([z.re.to_le_bytes(), z.im.to_le_bytes()].as_flattened()))
         }
     }

@@ -45,6 +45,21 @@ pub fn write_dataset(
     dataset: &Dataset,
     storage: TrajectoryStorage,
 ) -> Result<()> {
+    write_dataset_with_header(files, path, dataset, storage, &dataset.header.to_xml())
+}
+
+/// Writes a raw dataset as [`write_dataset`] does, with the text of its XML header. `xml` may have more than
+/// `dataset.header`, which decides about the acquisitions.
+///
+/// # Errors
+/// As [`write_dataset`].
+pub fn write_dataset_with_header(
+    files: &mut AtomicFiles,
+    path: &Path,
+    dataset: &Dataset,
+    storage: TrajectoryStorage,
+    xml: &str,
+) -> Result<()> {
     if dataset.scans.is_empty() {
         bail!(InvalidArgument, "{}: there is no scan to write", path.display());
     }
@@ -70,7 +85,7 @@ pub fn write_dataset(
         }
         a
     });
-    write_raw(files, path, Some(&dataset.header.to_xml()), total, &mut acquisitions)
+    write_raw(files, path, Some(xml), total, &mut acquisitions)
 }
 
 fn check(scan: &Scan, dataset: &Dataset) -> Result<()> {

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+#[path = "../common/mod.rs"]
 mod common;
 use common::documents::{blocks_in, documents, Block};
 use common::{printed, root, run, say};
@@ -34,11 +35,24 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Returns the static library of the same build as these tests.
+/// Returns the library recon of the same build as these tests.
 fn library() -> PathBuf {
     let library = std::env::current_exe().unwrap().parent().unwrap().join("librecon.a");
     assert!(library.exists(), "no {}", library.display());
     library
+}
+
+/// Returns the library recon_files of the same build as these tests: the newest, since its name has a number for the
+/// options of the build.
+fn files_library() -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("librecon_files") && name.ends_with(".a")
+    };
+    let all = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).filter(is_library);
+    let newest = all.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
+    newest.unwrap_or_else(|| panic!("no librecon_files in {}", folder.display()))
 }
 
 /// Runs Octave without the user's settings, in the folder of the MEX file, with the package on its path.
@@ -59,7 +73,7 @@ fn mex_file(separate: bool) -> PathBuf {
         let _ = std::fs::remove_file(folder.join("recon_mex.mex"));
         let code = format!(
             "recon.build('Library', '{}', 'Output', '{}', 'Separate', {separate});",
-            library().display(),
+            files_library().display(),
             folder.display()
         );
         let printed = run(&mut octave_command(&folder, &code));
@@ -323,6 +337,101 @@ fn blocks_of_the_documents_run() {
     assert!(unused.is_empty(), "no document has the blocks that begin so: {unused:?}");
 }
 
+/// Makes an image of a raw file with the program and with Octave, and checks that they have the same bits. `resize` is
+/// Octave's code for a scan whose two matrices differ.
+fn compare_with_the_program(scan: &Path, folder: &Path, resize: &str) {
+    let [by_program, by_octave] = ["program.cfl", "octave.cfl"].map(|name| folder.join(name));
+    run(Command::new(env!("CARGO_BIN_EXE_recon")).args(["cg", "--device", "cpu"]).arg(scan).arg("-o").arg(&by_program));
+    let code = format!(
+        "[k, d, info] = recon.read('{}'); x = recon.cg(k, d, info.matrix, 'Maps', 'data', 'Device', 'cpu'); \
+         {resize} recon.write('{}', x, info)",
+        scan.display(),
+        by_octave.display()
+    );
+    run(&mut octave_command(&mex_file(false), &code));
+    let [program, octave] = [&by_program, &by_octave].map(|path| std::fs::read(path).unwrap());
+    assert!(program.len() > 10_000 && program == octave, "{}: the images differ", scan.display());
+}
+
+/// Checks that recon.read and recon.cg are the whole program: one call each.
+#[test]
+fn two_calls_give_the_programs_image() {
+    if !octave() {
+        return;
+    }
+    let folder = folder("two-calls");
+    let scan = folder.join("scan.h5");
+    let mut simulate = Command::new(env!("CARGO_BIN_EXE_recon"));
+    simulate.args(["simulate", "--matrix", "64,64", "--trajectory", "radial", "--shots", "48", "--samples", "128"]);
+    run(simulate.args(["--coils", "4", "-o"]).arg(&scan));
+    compare_with_the_program(&scan, &folder, "");
+    let other = folder.join("other.h5");
+    let code = format!(
+        "[k, d, info] = recon.read('{}'); info.header = ''; info.reconMatrix = [40 50]; \
+         info.reconFov = info.fov .* [0.5 1 1]; recon.write('{}', k, d, info)",
+        scan.display(),
+        other.display()
+    );
+    run(&mut octave_command(&mex_file(false), &code));
+    compare_with_the_program(&other, &folder, "x = recon.resizeimage(x, info);");
+    let data = std::env::var_os("RECON_DATA_DIR").map_or(root().join("../shared/data"), PathBuf::from);
+    let brain = data.join("brain_8ch_radial96.h5");
+    match brain.exists() {
+        true => compare_with_the_program(&brain, &folder, ""),
+        false => say(&format!("skipped: {} is not there (set RECON_DATA_DIR)", brain.display())),
+    }
+}
+
+/// Reads a raw file and a file of images with h5py and the package ismrmrd, and prints their numbers.
+const PYTHON_READER: &str = r#"
+import sys, h5py, ismrmrd, numpy
+scan = ismrmrd.Dataset(sys.argv[1], "dataset", create_if_needed=False)
+print(scan.number_of_acquisitions())
+for i in range(scan.number_of_acquisitions()):
+    shot = scan.read_acquisition(i)
+    print(shot.idx.slice, list(shot.position), shot.sample_time_us, shot.traj.ravel().tolist(),
+          shot.data.real.ravel().tolist(), shot.data.imag.ravel().tolist())
+xml = ismrmrd.xsd.CreateFromDocument(scan.read_xml_header())
+space = xml.encoding[0].encodedSpace
+print(space.matrixSize.x, space.matrixSize.y, space.fieldOfView_mm.x)
+scan.close()
+with h5py.File(sys.argv[2], "r") as file:
+    image = file["dataset/image_0/data"][:]
+    print(image.shape, image["real"].ravel().tolist(), image["imag"].ravel().tolist())
+"#;
+
+/// Checks files that recon.write wrote with readers of other projects.
+#[test]
+fn other_readers_read_the_same_numbers() {
+    let python = std::env::var_os("RECON_TEST_PYTHON").unwrap_or("python3".into());
+    let has_packages = Command::new(&python).args(["-c", "import h5py, ismrmrd"]).output();
+    if !has_packages.is_ok_and(|out| out.status.success()) {
+        say("skipped: files of recon.write in h5py and ismrmrd (not installed; RECON_TEST_PYTHON)");
+        return;
+    }
+    if !octave() {
+        return;
+    }
+    let folder = folder("other-readers");
+    let code = format!(
+        "cd('{}'); k = reshape((0:7) / 16 - 0.25, [2 2 2]); d = reshape(complex(1:8, -(1:8)), [2 2 2]); \
+         info = struct('matrix', [8 6], 'fov', [80 60 5], 'slice', 3, 'position', [1 2 3], 'times', [0 1 0 1] * 1e-5); \
+         recon.write('scan.h5', k, d, info); recon.write('image.h5', reshape(complex(1:6, 2:7), [1 2 3]))",
+        folder.display()
+    );
+    run(&mut octave_command(&mex_file(false), &code));
+    let read = run(Command::new(&python).args(["-c", PYTHON_READER, "scan.h5", "image.h5"]).current_dir(&folder));
+    // Samples of a shot are adjacent, coordinates of a sample too, and the last axis of images is x.
+    let expected = [
+        "2",
+        "3 [1.0, 2.0, 3.0] 10.0 [-0.25, 0.0, -0.1875, 0.0625] [1.0, 2.0, 5.0, 6.0] [-1.0, -2.0, -5.0, -6.0]",
+        "3 [1.0, 2.0, 3.0] 10.0 [-0.125, 0.125, -0.0625, 0.1875] [3.0, 4.0, 7.0, 8.0] [-3.0, -4.0, -7.0, -8.0]",
+        "8 6 80.0",
+        "(1, 1, 3, 2, 1) [1.0, 2.0, 3.0, 4.0, 5.0, 6.0] [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]",
+    ];
+    assert_eq!(read.lines().collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn matlab_itself() {
     if !found("matlab") {
@@ -335,7 +444,7 @@ fn matlab_itself() {
          recon.build('Library', '{2}', 'Output', '{0}'); run_tests",
         mex.display(),
         root().join("matlab").display(),
-        library().display()
+        files_library().display()
     );
     let mut command = Command::new("matlab");
     let command = command.args(["-batch", &code]).env("RECON_TEST_MEX", &mex).env("RECON_TEST_REFERENCE", reference());
