@@ -143,7 +143,8 @@ end
 k = cell(numel(scans), 1);
 d = k;
 for i = 1:numel(scans)
-    [info(i, 1), k{i}, d{i}] = raw_info(scans(i), header, noise); %#ok<AGROW>
+    [one, k{i}, d{i}] = raw_info(scans(i), header, noise);
+    info(i, 1) = one; %#ok<AGROW>
 end
 if numel(k) == 1
     k = k{1};
