@@ -63,7 +63,8 @@ function varargout = read(file, varargin)
 %
 %   [k, d, info] = recon.read(kspace, 'Trajectory', trajectory, 'Matrix', dims) reads k-space of BART (.cfl, .hdr),
 %   [1 samples shots coils], with its trajectory in a second file, [3 samples shots] in units of 1/FOV. dims is the
-%   image size that the trajectory was made for.
+%   image size that the trajectory was made for. Cartesian k-space, [nx ny nz coils], needs neither: points that are 0
+%   in all coils were not measured.
 %
 %   x = recon.read(file) reads images: of ISMRMRD, BART (.cfl), NIfTI (.nii, .nii.gz) or NumPy (.npy). x is
 %   [nx ny nz channels images], complex single. It is a cell array if images of a file have different sizes.

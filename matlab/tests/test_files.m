@@ -241,6 +241,19 @@ check_error(@() read3(names{1}), 'recon:InvalidArgument', '''Trajectory''');
 check_error(@() read3(names{1}, 'Trajectory', names{2}, 'Matrix', [16 12], 'Slice', 0), 'recon:InvalidArgument', 'Slice');
 check_error(@() read3(names{1}, 'Trajectory', names{2}, 'Matrix', [4 4]), 'recon:CoordinateOutOfRange', 'matrix');
 check_error(@() read3(names{1}, 'Trajectory', names{1}, 'Matrix', [16 12]), 'recon:InvalidSize', '[3, samples, shots]');
+% Cartesian k-space, with a line that was not measured.
+c = random(6, 5, 3);
+c(:, 2, :) = 0;
+name = fullfile(folder, 'cartesian.cfl');
+recon.write(name, reshape(c, [6 5 1 3]));
+[k3, d3, info] = recon.read(name);
+check(isequal(info.matrix, [6 5]) && isequal(size(d3), [24 3]) && strcmp(info.trajectory, 'cartesian'), 'Cartesian');
+measured = reshape(c(:, [1 3 4 5], :), 24, 3);
+check(isequal(d3, single(measured)), 'measured points');
+[x, y] = ndgrid(-3:2, [-2 0 1 2]);
+check_close(k3, single([x(:) / 6, y(:) / 5]), 1e-6, 'coordinates of the grid');
+check_error(@() read3(name, 'Slice', 3), 'recon:InvalidArgument', 'slices 0');
+check_error(@() read3(name, 'Conjugate', true), 'recon:InvalidArgument', 'conj(d)');
 end
 
 function images_of_several_sizes()

@@ -90,7 +90,7 @@ fn streams_that_cannot_be_are_errors() {
         fails(&dir, status, line, &scan, &words);
     }
     fails(&dir, 1, "grid - -o x.h5", b"", &["standard input is empty"]);
-    fails(&dir, 1, "grid - -o x.h5", b"text", &["standard input", ".h5, .mrd, .nii, .nii.gz, .npy, .mat"]);
+    fails(&dir, 1, "grid - -o x.h5", b"text", &["standard input", ".h5, .mrd, .nii, .nii.gz, .dcm, .npy, .mat"]);
     fails(&dir, 1, "grid - -o x.h5", &scan[..scan.len() / 2], &["standard_input.h5"]);
     assert_eq!(dir.names(), ["scan.h5", "tmp"]);
     // A file whose name looks like a stream.

@@ -8,7 +8,6 @@
 // The callers are the files of matlab/mex, which are listed with their arguments in the header.
 #![allow(clippy::missing_safety_doc)]
 
-mod bart;
 mod images;
 mod outcome;
 mod raw;

@@ -1,17 +1,17 @@
 //! Raw data of a file: k-space of each image, noise, and fields of the header.
 
-use super::bart::read_bart;
 use super::outcome::{call, library_call, path_of, text_of};
+use crate::bart::{read_bart, TrajectoryFile};
 use crate::ismrmrd::{Acquisition, RawFile};
 use crate::Format;
 use recon::acquisition::AcquisitionUse;
-use recon::error::{bail, Result};
+use recon::error::{bail, Error, Result};
 use recon::ffi::{
     recon_scan, recon_scan_add, recon_scan_create, recon_scan_destroy, recon_scan_end, recon_scan_image,
     recon_scan_image_calibration, recon_scan_image_destroy, recon_scan_image_properties, recon_scan_next,
     recon_scan_options, recon_scan_properties, recon_status, recon_trajectory_kind,
 };
-use recon::scan::{AcquisitionHeader, AssemblyOptions, Header, Noise, Scan, ScanAssembler};
+use recon::scan::{AcquisitionHeader, AssemblyOptions, Header, Noise, Scan, ScanAssembler, TrajectoryKind};
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_void, CString};
 use std::path::Path;
@@ -187,8 +187,8 @@ fn read_raw(
     options: &recon_scan_options,
     selection: &recon_files_selection,
 ) -> Result<recon_files_raw> {
-    if Format::of(path) == Some(Format::Bart) {
-        bail!(InvalidArgument, "k-space of BART needs its trajectory and image size: give 'Trajectory' and 'Matrix'");
+    if Format::of_input(path) == Some(Format::Bart) {
+        return read_cartesian_bart(path, options, selection);
     }
     let mut file = RawFile::open(path, group)?;
     let header = Header::from_xml(&file.xml)?;
@@ -226,6 +226,39 @@ fn read_raw(
         bail!(InvalidArgument, "there is no such image: the file has {}", found.list());
     }
     Ok(recon_files_raw { header: HeaderTexts::new(&file.xml, header), scans, noise: noise.noise()? })
+}
+
+/// Reads Cartesian k-space of BART.
+fn read_cartesian_bart(
+    path: &Path,
+    options: &recon_scan_options,
+    selection: &recon_files_selection,
+) -> Result<recon_files_raw> {
+    if options.conjugate != 0 {
+        bail!(InvalidArgument, "'Conjugate' is for ISMRMRD files: conj(d) conjugates k-space of BART");
+    }
+    // The messages have the program's options.
+    let with_own_options = |e: Error| {
+        let text = e.message().replace("--trajectory", "'Trajectory'").replace("--matrix", "'Matrix'");
+        Error::new(e.kind(), text)
+    };
+    let dataset = read_bart(path, None).map_err(with_own_options)?;
+    let (mut raw, mut found) = (recon_files_raw::of_scans(dataset.scans), CounterValues::default());
+    let mut selected = Vec::new();
+    for scan in raw.scans {
+        let mut properties = empty_properties()?;
+        if let RawScan::Arrays(scan, shots, skipped) = &scan {
+            scan_properties(scan, shots, skipped, &mut properties);
+        }
+        if found.selects(selection, &properties) {
+            selected.push(scan);
+        }
+    }
+    if selected.is_empty() {
+        bail!(InvalidArgument, "there is no such image: the file has {}", found.list());
+    }
+    raw.scans = selected;
+    Ok(raw)
 }
 
 /// The values of each counter in a file.
@@ -289,16 +322,29 @@ fn scan_properties(scan: &Scan, shots: &[u64], skipped: &[u64], to: &mut recon_s
     to.kspace = scan.data.as_ptr().cast();
     to.samples_per_shot = shots.as_ptr();
     to.skipped_per_shot = skipped.as_ptr();
-    to.trajectory = recon_trajectory_kind::RECON_TRAJECTORY_OTHER as u32;
+    to.trajectory = match scan.trajectory {
+        TrajectoryKind::Cartesian => recon_trajectory_kind::RECON_TRAJECTORY_CARTESIAN as u32,
+        _ => recon_trajectory_kind::RECON_TRAJECTORY_OTHER as u32,
+    };
+    let index = &scan.index;
+    to.encoding = index.encoding.into();
+    to.slice = index.slice.into();
+    to.repetition = index.repetition.into();
+    to.contrast = index.contrast.into();
+    to.phase = index.phase.into();
+    to.set = index.set.into();
 }
 
 impl recon_files_raw {
-    /// Creates raw data of one scan without a header.
-    pub(super) fn of_scan(scan: Scan) -> recon_files_raw {
+    /// Creates raw data of scans without a header.
+    fn of_scans(scans: Vec<Scan>) -> recon_files_raw {
         let numbers = |list: &[usize]| list.iter().map(|&n| n as u64).collect::<Vec<_>>();
-        let (shots, skipped) = (numbers(&scan.samples_per_shot), numbers(&scan.skipped_per_shot));
+        let arrays = |scan: Scan| {
+            let (shots, skipped) = (numbers(&scan.samples_per_shot), numbers(&scan.skipped_per_shot));
+            RawScan::Arrays(Box::new(scan), shots, skipped)
+        };
         let header = HeaderTexts::new("", Header::default());
-        recon_files_raw { header, scans: vec![RawScan::Arrays(Box::new(scan), shots, skipped)], noise: Vec::new() }
+        recon_files_raw { header, scans: scans.into_iter().map(arrays).collect(), noise: Vec::new() }
     }
 }
 
@@ -355,7 +401,8 @@ pub unsafe extern "C" fn recon_files_read_bart(
         // SAFETY: the caller's texts, and three sizes.
         let (kspace, trajectory, matrix) =
             unsafe { (path_of(kspace)?, path_of(trajectory)?, [*matrix, *matrix.add(1), *matrix.add(2)]) };
-        let made = recon_files_raw::of_scan(read_bart(&kspace, &trajectory, matrix.map(|n| n as usize))?);
+        let trajectory = TrajectoryFile { path: &trajectory, matrix: matrix.map(|n| n as usize) };
+        let made = recon_files_raw::of_scans(read_bart(&kspace, Some(trajectory))?.scans);
         // SAFETY: the caller's pointer.
         unsafe { *raw = Box::into_raw(Box::new(made)) };
         Ok(())
