@@ -219,7 +219,11 @@ impl Header {
         }
         let document = match Document::parse(xml.trim_start_matches('\u{feff}').trim()) {
             Ok(d) => d,
-            Err(e) => bail!(BadFile, "the XML header is malformed: {e}"),
+            Err(e) => {
+                // The parser quotes characters of the text, which can be line breaks.
+                let text = e.to_string().replace(char::is_control, " ");
+                bail!(BadFile, "the XML header is malformed: {text}")
+            }
         };
         let root = document.root_element();
         if root.tag_name().name() != "ismrmrdHeader" {

@@ -159,10 +159,10 @@ fn lock_holder(file: &File) -> String {
     holder.map_or("another process".to_owned(), |process| format!("process {process}"))
 }
 
-/// Returns the names of the groups and datasets of a group, sorted.
+/// Returns the names of the groups and datasets of a group for a message of one line, sorted.
 pub fn member_names(group: &Group) -> Vec<String> {
-    let mut names = [group.groups(), group.datasets()].into_iter().flat_map(|list| list.unwrap_or_default());
-    let mut names: Vec<String> = names.by_ref().collect();
+    let names = [group.groups(), group.datasets()].into_iter().flat_map(|list| list.unwrap_or_default());
+    let mut names: Vec<String> = names.map(|name| name.escape_debug().to_string()).collect();
     names.sort();
     names
 }
