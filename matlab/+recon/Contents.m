@@ -25,7 +25,7 @@
 %   recon.build     - Builds the MEX file.
 %
 % Files
-%   recon.read      - Reads k-space or images: ISMRMRD, BART, NIfTI, NumPy.
+%   recon.read      - Reads k-space or images: ISMRMRD, BART, NIfTI, DICOM, NumPy, MATLAB.
 %   recon.write     - Writes images or k-space.
 %
 % Trajectories (recon.trajectory)

@@ -66,8 +66,9 @@ function varargout = read(file, varargin)
 %   image size that the trajectory was made for. Cartesian k-space, [nx ny nz coils], needs neither: points that are 0
 %   in all coils were not measured.
 %
-%   x = recon.read(file) reads images: of ISMRMRD, BART (.cfl), NIfTI (.nii, .nii.gz) or NumPy (.npy). x is
-%   [nx ny nz channels images], complex single. It is a cell array if images of a file have different sizes.
+%   x = recon.read(file) reads images: of ISMRMRD, BART (.cfl), NIfTI (.nii, .nii.gz), DICOM (.dcm), NumPy (.npy) or
+%   MATLAB (.mat). x is [nx ny nz channels images], complex single. It is a cell array if images of a file have
+%   different sizes.
 %
 %   [x, info] = recon.read(file) also returns a structure for each image. It has the numbers, position and directions as
 %   above, repetitionTime in ms, and voxelSize and fov along x, y and z in mm, 0 if the file does not have them.

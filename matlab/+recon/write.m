@@ -1,10 +1,11 @@
 function write(file, varargin)
 %WRITE  Writes images or k-space to a file.
 %   recon.write(file, x) writes images, x of [nx ny nz channels images], real or complex, in single precision. The
-%   ending of the name selects the format: ISMRMRD (.h5, .mrd), BART (.cfl, .hdr), NIfTI (.nii, .nii.gz) or a picture
-%   (.png). NIfTI stores magnitudes unless all numbers are real, PNG always. x may be a cell array of images of
-%   different sizes, which only ISMRMRD stores in one file. The coils of a 2D image are channels: reshape(x, nx, ny, 1,
-%   coils).
+%   ending of the name selects the format: ISMRMRD (.h5, .mrd), BART (.cfl, .hdr), NIfTI (.nii, .nii.gz), DICOM (.dcm),
+%   NumPy (.npy), MATLAB (.mat) or a picture (.png). NIfTI and DICOM store magnitudes unless all numbers are real, PNG
+%   always. DICOM has one file for each slice and repetition, and integers of 16 bits. x may be a cell array of images
+%   of different sizes, which only ISMRMRD stores in one file. The coils of a 2D image are channels: reshape(x, nx, ny,
+%   1, coils).
 %
 %   recon.write(file, x, info) writes the position, voxel size and numbers of info, a structure of recon.read, of images
 %   or of raw data. info is one structure, or one for each image. With one structure, several images are successive

@@ -1,7 +1,8 @@
 function tests = test_files()
 %TEST_FILES  recon.read and recon.write: values by readers of this file, and by the round trip of all fields.
 tests = {@raw_data_return, @several_images_are_selected, @noise_whitens, @calibration_returns, @own_data_need_little, ...
-    @image_files_return, @image_geometry, @cfl_has_barts_layout, @nifti_has_its_layout, @bart_kspace, ...
+    @image_files_return, @image_geometry, @cfl_has_barts_layout, @nifti_has_its_layout, @mat_files_load, ...
+    @dicom_has_integers, @bart_kspace, ...
     @images_of_several_sizes, @names_in_unicode, @the_contents_decide, @images_are_resized, ...
     @missing_and_damaged_files, @wrong_options, @wrong_arguments, @nothing_is_left_of_a_failure, @the_library_without_readers};
 end
@@ -220,6 +221,33 @@ numbers = fread(id, Inf, 'single=>single');
 fclose(id);
 check(isequal(dims(2:4), [3 2 4]) && isequal(voxel, [1 2 3]), 'sizes');
 check(isequal(sort(numbers), sort(x(:))), 'the numbers');
+end
+
+function mat_files_load()
+[folder, clean] = new_folder(); %#ok<ASGLU>
+x = random(5, 4, 3);
+file = fullfile(folder, 'x.mat');
+recon.write(file, x, 'VoxelSize', [1 2 3]);
+s = load(file);
+check(isequal(s.image, x) && isequal(s.voxel_size, [1; 2; 3]), 'what load finds');
+check(isequal(recon.read(file), x), 'what recon.read finds');
+% A file of save, with one array.
+y = real(x);
+save('-v6', file, 'y');
+check(isequal(single(real(recon.read(file))), y), 'a file of save');
+end
+
+function dicom_has_integers()
+[folder, clean] = new_folder(); %#ok<ASGLU>
+x = random(5, 4);
+file = fullfile(folder, 'x.dcm');
+info = struct('position', [1 2 3], 'readDir', [1 0 0], 'phaseDir', [0 1 0], 'sliceDir', [0 0 1]);
+recon.write(file, x, info, 'VoxelSize', [1 2 3]);
+[y, found] = recon.read(file);
+check(max(abs(y(:) - abs(x(:)))) <= max(abs(x(:))) / 32767, 'magnitudes, rounded to integers of 16 bits');
+check_close(found.position(:), [1; 2; 3], 1e-4, 'the position');
+check_close(found.voxelSize(:), [1; 2; 3], 1e-4, 'the voxel size');
+check_error(@() recon.write(fullfile(folder, 'coils.dcm'), random(5, 4, 1, 2)), 'recon:Unsupported', 'channels');
 end
 
 function bart_kspace()
