@@ -358,7 +358,7 @@ fn cartesian_scan(index: ScanIndex, matrix: [usize; 3], coils: usize, data: Vec<
 }
 
 /// Returns a scan whose position and field of view are unknown.
-fn scan(
+pub fn scan(
     index: ScanIndex,
     matrix: [usize; 3],
     trajectory: BartTrajectory,

@@ -17,6 +17,7 @@ use recon::bail;
 use recon::results::check_results;
 use recon::scan::{Header, TrajectoryKind};
 use recon::{Complex, Real, Result};
+use recon_files::bart::scan;
 use recon_files::cfl::trajectory_from_bart;
 use recon_files::read_images;
 use recon_files::{read_cfl, Dataset, FileUse, Format, Image, Scan, ScanIndex};
@@ -128,6 +129,8 @@ fn count_coils(path: &Path) -> Result<usize> {
 /// Returns a dataset without data of one scan per image, on a trajectory of BART.
 fn dataset_of_images(images: &[Image], trajectory: &Path) -> Result<Dataset> {
     let Some(first) = images.first() else { bail!(InvalidArgument, "there is no image") };
+    let points =
+        trajectory_from_bart(&read_cfl(trajectory)?, first.dims).map_err(|e| e.within(trajectory.display()))?;
     let mut indices = BTreeSet::new();
     let mut scans = Vec::new();
     for image in images {
@@ -146,27 +149,12 @@ fn dataset_of_images(images: &[Image], trajectory: &Path) -> Result<Dataset> {
                 image.index
             );
         }
-        let points =
-            trajectory_from_bart(&read_cfl(trajectory)?, image.dims).map_err(|e| e.within(trajectory.display()))?;
-        let samples = points.samples_per_shot.iter().sum();
+        let index = ScanIndex { encoding: 0, ..image.index };
         scans.push(Scan {
-            index: ScanIndex { encoding: 0, ..image.index },
-            encoded_matrix: image.dims,
-            recon_matrix: image.dims,
             encoded_fov_mm: image.fov_mm,
             recon_fov_mm: image.fov_mm,
-            trajectory: TrajectoryKind::Other,
-            ndim: points.coordinates.len(),
-            coordinates: points.coordinates,
-            weights: None,
-            skipped_per_shot: vec![0; points.samples_per_shot.len()],
-            samples_per_shot: points.samples_per_shot,
-            coils: 1,
-            data: Vec::new(),
-            times: vec![0.0; samples],
             placement: image.placement,
-            coil_matrix: None,
-            noise_level: None,
+            ..scan(index, first.dims, points.clone(), TrajectoryKind::Other, 1, Vec::new())
         });
     }
     let dataset = dataset_of(scans.remove(0));

@@ -48,8 +48,8 @@ impl AcquisitionTable {
     pub fn read(set: &hdf5_pure::Dataset, heap: HeapReader) -> Result<AcquisitionTable> {
         let bad = |what| hdf5_error(ErrorKind::BadFile, what);
         let record = set.datatype().map_err(bad("the type of data cannot be read"))?;
-        let (_, head) = member(&record, "data", "head")?;
-        let (head_offset, size) = (member(&record, "data", "head")?.0, record.type_size() as usize);
+        let (head_offset, head) = member(&record, "data", "head")?;
+        let size = record.type_size() as usize;
         let reader = RecordReader::new(head, "data.head", &ACQUISITION_HEADER)?;
         let [trajectory, data] = [ArrayField::of(&record, "traj")?, ArrayField::of(&record, "data")?];
         let count = set.shape().map_err(bad("the number of acquisitions cannot be read"))?[0];
