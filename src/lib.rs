@@ -73,11 +73,10 @@ pub use reconstruction::{
 };
 pub use simulation::{metrics, phantom, trajectory};
 
-pub use backend::{Sink, Source};
+pub use backend::{release_memory, Sink, Source};
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::geometry::{Geometry, VoxelBasis};
 pub use base::interrupt::Interrupt;
-pub use base::memory::release_memory;
 pub use base::off_resonance::OffResonanceRange as Band;
 pub use base::options::{CudaStream, Device, Filter, LambdaUnit, Method, Normal, Options, Simd, Window};
 pub use base::real::Real;

@@ -21,6 +21,14 @@ pub use direct_lists::MapPresence;
 use num_complex::Complex;
 use std::ops::Range;
 
+/// Releases all that the library keeps for the next plan: host memory, and the contexts of GPUs that no plan uses, with
+/// their kernels and memory. Existing plans are unaffected. With glibc, free memory of the process's heap is also
+/// released (malloc_trim).
+pub fn release_memory() {
+    cuda::release_unused();
+    crate::base::memory::release_host_memory();
+}
+
 /// Maximum width of a window, in cells.
 pub const MAX_WIDTH: usize = 16;
 /// Maximum degree of the polynomials of the taps.

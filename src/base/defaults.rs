@@ -42,3 +42,8 @@ pub const FIELD_MAP_THRESHOLD: f64 = 0.1;
 pub const PARTIAL_FOURIER_ITERATIONS: usize = 20;
 /// Partial Fourier: the relative change of the image at which POCS ends, after 7 to 11 iterations.
 pub const PARTIAL_FOURIER_TOLERANCE: f64 = 5e-4;
+/// Maximum number of bytes of freed arrays that the library keeps on a GPU, for the next arrays of a plan, and, after
+/// plans are destroyed, for the next plan. Plans of up to 8 million samples then allocate nothing.
+pub const IDLE_DEVICE_BYTES: usize = 1 << 30;
+/// Between plans the library also keeps at most this share of a GPU's memory: one sixteenth.
+pub const IDLE_DEVICE_SHARE: usize = 16;

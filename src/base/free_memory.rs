@@ -4,7 +4,7 @@
 //! therefore compare the memory of an image with this number in advance.
 
 use super::error::{bail, Result};
-use super::memory::release_memory;
+use super::memory::release_host_memory;
 use std::fs;
 
 /// Free memory, and the limit that it is left from.
@@ -16,7 +16,7 @@ struct FreeMemory {
 }
 
 /// Checks that the machine and all control groups of this process have `bytes` free bytes. If they do not, the library
-/// first releases its cached memory. Without /proc, every number of bytes is accepted.
+/// first releases its cached host memory. Without /proc, every number of bytes is accepted.
 ///
 /// # Errors
 /// `OutOfHostMemory`, with the limit and the free bytes.
@@ -28,7 +28,7 @@ pub fn check_free_memory(bytes: u64) -> Result<()> {
 fn check(bytes: u64, root: &str) -> Result<()> {
     let mut free = free_memory(root);
     if bytes > free.bytes {
-        release_memory();
+        release_host_memory();
         free = free_memory(root);
     }
     if bytes > free.bytes {

@@ -106,9 +106,9 @@ pub(crate) fn check_available(bytes: usize, what: &str) -> Result<()> {
     }
 }
 
-/// Releases the memory that the library keeps for the next plan. Existing plans are unaffected. With glibc, free memory
-/// of the process's heap is also released (malloc_trim).
-pub fn release_memory() {
+/// Releases the host memory that the library keeps for the next plan. With glibc, free memory of the process's heap is
+/// also released (malloc_trim).
+pub fn release_host_memory() {
     mapped::release();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: only free pages are released.

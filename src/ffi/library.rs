@@ -6,7 +6,7 @@ use super::logging;
 use super::status::{self, call, recon_status};
 use super::structs::{recon_device_properties, recon_log_callback};
 use super::versioned::{put_text, StructOutput, VersionedStruct};
-use crate::backend::cuda::runtime;
+use crate::backend::cuda::{self, runtime};
 use crate::base::error::Result;
 use std::borrow::Cow;
 use std::ffi::{c_char, c_void, CStr};
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn recon_device_info(index: u32, properties: *mut recon_de
             compute_major: gpu.capability.0,
             compute_minor: gpu.capability.1,
             memory_bytes: gpu.memory as u64,
-            memory_free_bytes: runtime::Context::of(index)?.free_memory()? as u64,
+            memory_free_bytes: cuda::free_memory(index)? as u64,
             ..recon_device_properties::initial()
         };
         put_text(&mut out.value.name, &gpu.name);

@@ -79,7 +79,7 @@ impl Gpu {
     pub fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
         let array = self.memory.array::<E>(host.len(), what)?;
         {
-            let _current = self.stream.context.enter();
+            let _current = self.stream.context.enter()?;
             let (to, from, bytes) = (array.pointer().address(), host.as_ptr().cast(), std::mem::size_of_val(host));
             // SAFETY: both have this number of bytes; the stream exists.
             check(unsafe { cu::cuMemcpyHtoDAsync_v2(to, from, bytes, self.stream.handle()) }, what)?;
@@ -121,7 +121,7 @@ impl Gpu {
 
     fn copy_to_host<E: Element>(&self, from: DeviceSlice<'_, E>, host: &mut [E], stream: &Stream) -> Result<()> {
         assert_eq!(from.len(), host.len());
-        let _current = self.stream.context.enter();
+        let _current = self.stream.context.enter()?;
         let (to, from, bytes) = (host.as_mut_ptr().cast(), from.pointer().address(), std::mem::size_of_val(host));
         // SAFETY: both have this number of bytes, and any bits are valid elements; the callers wait for the stream.
         check(unsafe { cu::cuMemcpyDtoHAsync_v2(to, from, bytes, stream.handle()) }, "copying from the GPU")
@@ -138,18 +138,20 @@ impl Gpu {
         if bytes == 0 {
             return;
         }
-        let _current = self.stream.context.enter();
-        // SAFETY: the slice has this number of bytes, and any bits are valid elements.
-        self.note(check(unsafe { cu::cuMemsetD8Async(address, byte, bytes, self.stream.handle()) }, "filling"));
+        self.note(self.stream.context.enter().and_then(|_current| {
+            // SAFETY: the slice has this number of bytes, and any bits are valid elements.
+            check(unsafe { cu::cuMemsetD8Async(address, byte, bytes, self.stream.handle()) }, "filling")
+        }));
     }
 
     /// Queues a copy within the GPU.
     pub fn copy<E: Element>(&self, from: DeviceSlice<'_, E>, to: DeviceSliceMut<'_, E>) {
         assert_eq!(from.len(), to.len());
         let (from, to, bytes) = (from.pointer().address(), to.pointer().address(), from.len() * size_of::<E>());
-        let _current = self.stream.context.enter();
-        // SAFETY: both slices have this number of bytes.
-        self.note(check(unsafe { cu::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.handle()) }, "copying"));
+        self.note(self.stream.context.enter().and_then(|_current| {
+            // SAFETY: both slices have this number of bytes.
+            check(unsafe { cu::cuMemcpyDtoDAsync_v2(to, from, bytes, self.stream.handle()) }, "copying")
+        }));
     }
 
     /// Queues a copy between two GPUs, one of which is this one, on this GPU's stream.
@@ -162,11 +164,15 @@ impl Gpu {
     ) {
         assert_eq!(from.len(), to.len());
         let (from, to, bytes) = (from.pointer().address(), to.pointer().address(), from.len() * size_of::<E>());
-        let _current = self.stream.context.enter();
         let (from_context, to_context) = (from_gpu.stream.context.handle(), to_gpu.stream.context.handle());
-        // SAFETY: both slices have this number of bytes.
-        let status = unsafe { cu::cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, self.stream.handle()) };
-        self.note(check(status, "copying between GPUs"));
+        self.note(self.stream.context.enter().and_then(|_current| {
+            let stream = self.stream.handle();
+            // SAFETY: both slices have this number of bytes.
+            check(
+                unsafe { cu::cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream) },
+                "copying between GPUs",
+            )
+        }));
     }
 
     /// Makes work that is queued from now on wait for all work queued so far on a different GPU's stream.

@@ -31,7 +31,6 @@ fn is_fatal(status: cu::CUresult) -> bool {
             | CUDA_ERROR_ASSERT
             | CUDA_ERROR_ECC_UNCORRECTABLE
             | CUDA_ERROR_NVLINK_UNCORRECTABLE
-            | CUDA_ERROR_CONTEXT_IS_DESTROYED
     )
 }
 
@@ -45,6 +44,11 @@ pub fn check(status: cu::CUresult, what: &str) -> Result<()> {
             DriverIncomplete,
             "{what}: the driver does not support this machine code ({}): update the NVIDIA driver, or use an NVRTC that \
              is no newer than the driver",
+            words(status)
+        ),
+        CUDA_ERROR_CONTEXT_IS_DESTROYED => bail!(
+            DeviceFailed,
+            "{what}: the GPU was reset by another part of this process ({}): create the plan again",
             words(status)
         ),
         _ if is_fatal(status) => {
@@ -148,6 +152,38 @@ fn check_version(version: i32) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Asks the driver for the number of a primary context: each context of a process has its own number, also if it is
+/// created at the address of a destroyed one. `None` with drivers before CUDA 12, which have no such numbers.
+fn ask_number(context: cu::CUcontext) -> Option<std::result::Result<u64, cu::CUresult>> {
+    type GetId = unsafe extern "C" fn(cu::CUcontext, *mut u64) -> cu::CUresult;
+    static GET_ID: PerProcess<OnceLock<Option<GetId>>> = PerProcess::new(OnceLock::new(), |_| OnceLock::new());
+    // SAFETY: contexts exist only if the driver is loaded; its function of this name has this type.
+    let find = || unsafe { cu::culib().get::<GetId>(b"cuCtxGetId\0") }.ok().map(|function| *function);
+    let get_id = (*GET_ID.get().get_or_init(find))?;
+    let mut number = 0;
+    // SAFETY: the driver keeps the memory of a primary context after it was destroyed.
+    Some(match unsafe { get_id(context, &mut number) } {
+        cu::CUresult::CUDA_SUCCESS => Ok(number),
+        status => Err(status),
+    })
+}
+
+/// Returns the driver's number of a primary context; `None` if the driver has no numbers.
+pub fn context_number(context: cu::CUcontext) -> Option<u64> {
+    ask_number(context)?.ok()
+}
+
+/// Returns whether the primary context with this number still exists, so that it was not destroyed by a reset of the
+/// GPU. A context that failed exists.
+pub fn context_exists(context: cu::CUcontext, number: u64) -> bool {
+    use cu::CUresult::{CUDA_ERROR_CONTEXT_IS_DESTROYED, CUDA_ERROR_INVALID_CONTEXT};
+    match ask_number(context) {
+        Some(Ok(now)) => now == number,
+        Some(Err(status)) => !matches!(status, CUDA_ERROR_CONTEXT_IS_DESTROYED | CUDA_ERROR_INVALID_CONTEXT),
+        None => true,
+    }
 }
 
 /// Returns the CUDA version of the driver, as major and minor.

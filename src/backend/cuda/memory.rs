@@ -4,15 +4,17 @@ use super::library::check;
 use super::memory_cache::DeviceMemoryCache;
 use super::runtime::{Event, Stream};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element};
+use crate::base::defaults::{IDLE_DEVICE_BYTES, IDLE_DEVICE_SHARE};
 use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
 use num_complex::Complex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
-/// Maximum number of freed bytes that a plan keeps for later arrays of the same size. A GPU's context keeps up to the
-/// same number for later plans.
-const MAX_IDLE_BYTES: usize = 1 << 30;
+/// Returns the maximum number of idle bytes of a context on a GPU with `memory` bytes.
+fn max_idle_bytes(memory: usize) -> usize {
+    IDLE_DEVICE_BYTES.min(memory / IDLE_DEVICE_SHARE)
+}
 
 /// Memory of a plan on one GPU. Memory is reused while a stream still works on it, because the next work queues behind
 /// that.
@@ -69,7 +71,7 @@ impl DeviceMemory {
         };
         array.copied_in = true;
         {
-            let _current = self.stream.context.enter();
+            let _current = self.stream.context.enter()?;
             // SAFETY: both have this number of bytes; the host array remains by the caller's promise; the stream
             // exists.
             let (to, from) = (array.pointer.address(), host.as_ptr().cast());
@@ -119,7 +121,7 @@ impl DeviceMemory {
             self.held.fetch_add(bytes, Relaxed);
             return Ok(address);
         }
-        let _current = self.stream.context.enter();
+        let _current = self.stream.context.enter()?;
         let mut address = 0;
         let mut attempt = || {
             #[cfg(test)]
@@ -162,7 +164,8 @@ impl DeviceMemory {
         if idle.bytes() <= most {
             return 0;
         }
-        let _current = self.stream.context.enter();
+        // The memory of a destroyed context does not exist any more.
+        let Ok(_current) = self.stream.context.enter() else { return 0 };
         // SAFETY: the stream exists. If waiting fails, no work runs there any more.
         unsafe { cu::cuStreamSynchronize(self.stream.handle()) };
         let freed = idle.trim(most);
@@ -175,7 +178,8 @@ impl Drop for DeviceMemory {
     fn drop(&mut self) {
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() - 1);
-        let _current = self.stream.context.enter();
+        // The memory of a destroyed context does not exist any more.
+        let Ok(_current) = self.stream.context.enter() else { return };
         // SAFETY: the streams exist. Their work is done before other plans get this memory.
         unsafe {
             cu::cuStreamSynchronize(self.copies.handle());
@@ -186,8 +190,7 @@ impl Drop for DeviceMemory {
         let mut theirs = self.stream.context.idle();
         // SAFETY: the blocks were idle here and are of the same context.
         ours.take_all().for_each(|(bytes, address)| unsafe { theirs.put(address, bytes) });
-        let most = MAX_IDLE_BYTES.min(self.stream.context.properties.memory / 16);
-        theirs.trim(most);
+        theirs.trim(max_idle_bytes(self.stream.context.properties.memory));
     }
 }
 
@@ -242,7 +245,7 @@ impl<E> Drop for DeviceArray<E> {
         }
         // SAFETY: the memory comes from `allocate`, and the array is dropped.
         unsafe { self.memory.idle().put(self.pointer.address(), self.bytes) };
-        self.memory.trim(MAX_IDLE_BYTES);
+        self.memory.trim(IDLE_DEVICE_BYTES);
     }
 }
 

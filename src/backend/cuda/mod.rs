@@ -6,6 +6,7 @@
 
 mod backprojection;
 pub mod compile;
+mod contexts;
 mod cost;
 pub mod direct;
 pub mod fft;
@@ -50,6 +51,7 @@ pub fn usual_kernels() -> Vec<compile::Kernels> {
     all
 }
 
+pub use contexts::{free_memory, release_unused};
 pub use gridding::kernels_of_width;
 
 /// One GPU, in one precision.

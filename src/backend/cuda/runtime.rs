@@ -1,15 +1,16 @@
 //! GPUs, their contexts, streams and modules. Each call restores the caller's current context.
 
 use super::compile::{self, Kernels};
-use super::library::{check, driver};
+use super::library::{check, context_exists, context_number, driver};
 use super::memory_cache::DeviceMemoryCache;
 use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
+use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::ffi::{c_void, CString};
 use std::marker::PhantomData;
 use std::ptr::{null_mut, NonNull};
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Lowest compute capability that the kernels support.
 const OLDEST_ARCHITECTURE: (u32, u32) = (7, 5);
@@ -111,18 +112,58 @@ fn device(index: u32) -> Result<cu::CUdevice> {
     Ok(device)
 }
 
-/// The primary context of a GPU and the modules loaded in it. It is held while a plan uses it.
+/// A primary context of the driver. Another part of the process can destroy it by a reset of the GPU
+/// (`cudaDeviceReset`). The driver then creates a different context at the same address, and old streams, modules and
+/// addresses must not reach the driver any more: it would crash, or free memory of another user.
+#[derive(Clone, Copy)]
+struct PrimaryContext {
+    handle: cu::CUcontext,
+    /// The driver's number of this context; `None` with drivers before CUDA 12, which have no such numbers.
+    number: Option<u64>,
+}
+
+impl PrimaryContext {
+    /// Returns whether the context still exists. Assumes so if the driver has no numbers of contexts.
+    fn exists(&self) -> bool {
+        self.number.is_none_or(|number| context_exists(self.handle, number))
+    }
+
+    /// Makes this context the thread's current one while the guard lives.
+    fn enter<'a>(&self) -> Result<ContextGuard<'a>> {
+        if !self.exists() {
+            bail!(
+                DeviceFailed,
+                "the GPU was reset by another part of this process, which destroyed the plan's arrays: create the plan \
+                 again"
+            );
+        }
+        // SAFETY: the context exists, since its users hold it.
+        check(unsafe { cu::cuCtxPushCurrent_v2(self.handle) }, "using the GPU")?;
+        Ok(ContextGuard(PhantomData))
+    }
+}
+
+/// The primary context of a GPU, with loaded modules and unused memory and streams. [`Context::of`] returns the one
+/// that all plans share.
 pub struct Context {
     /// Index of the GPU.
     pub index: u32,
     /// Properties of the GPU.
     pub properties: Properties,
     device: cu::CUdevice,
-    handle: cu::CUcontext,
-    modules: Mutex<HashMap<u64, Arc<OnceLock<Result<Arc<Module>>>>>>,
+    primary: PrimaryContext,
+    modules: Mutex<HashMap<u64, ModuleSlot>>,
     /// Memory of deleted plans, for later plans.
     idle: Mutex<DeviceMemoryCache>,
+    /// Streams of deleted plans without queued work, for later plans.
+    idle_streams: Mutex<Vec<cu::CUstream>>,
 }
+
+/// The module of one source with one set of options, once it is loaded.
+type ModuleSlot = Arc<OnceLock<Result<Arc<Module>>>>;
+
+/// Maximum number of idle streams: those of a few plans.
+const MAX_IDLE_STREAMS: usize = 16;
 
 // SAFETY: the driver's handles may be used from any thread.
 unsafe impl Send for Context {}
@@ -130,16 +171,8 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// Returns the context of a GPU, shared by all plans on it.
-    pub fn of(index: u32) -> Result<Arc<Context>> {
-        driver()?;
-        // Weak references, so that the context is released with its last plan.
-        static LIVE: Mutex<Vec<(u32, Weak<Context>)>> = Mutex::new(Vec::new());
-        let mut live = LIVE.lock().unwrap_or_else(|e| e.into_inner());
-        live.retain(|(_, context)| context.strong_count() > 0);
-        if let Some(context) = live.iter().find(|(i, _)| *i == index).and_then(|(_, context)| context.upgrade()) {
-            return Ok(context);
-        }
+    /// Starts the GPU, or joins other users of its primary context.
+    pub(super) fn open(index: u32) -> Result<Context> {
         let device = device(index)?;
         let properties = properties(index)?;
         if !properties.supported() {
@@ -156,18 +189,22 @@ impl Context {
         let mut handle = null_mut();
         // SAFETY: the device exists; released when this is dropped.
         check(unsafe { cu::cuDevicePrimaryCtxRetain(&mut handle, device) }, &format!("starting GPU {index}"))?;
-        let context =
-            Arc::new(Context { index, properties, device, handle, modules: Mutex::default(), idle: Mutex::default() });
-        live.push((index, Arc::downgrade(&context)));
-        Ok(context)
+        let primary = PrimaryContext { handle, number: context_number(handle) };
+        let (modules, idle, idle_streams) = Default::default();
+        Ok(Context { index, properties, device, primary, modules, idle, idle_streams })
+    }
+
+    /// Returns whether the driver's context still exists; `None` if the driver cannot tell.
+    pub(super) fn exists(&self) -> Option<bool> {
+        self.primary.number.map(|_| self.primary.exists())
     }
 
     /// Makes this context the thread's current one while the guard lives.
-    pub fn enter(&self) -> ContextGuard<'_> {
-        // SAFETY: the context is retained while self lives. If the call fails, the following calls fail too and report
-        // it.
-        let pushed = unsafe { cu::cuCtxPushCurrent_v2(self.handle) } == cu::CUresult::CUDA_SUCCESS;
-        ContextGuard { pushed, context: PhantomData }
+    ///
+    /// # Errors
+    /// `DeviceFailed` if another part of the process has reset the GPU, or if the GPU has failed.
+    pub fn enter(&self) -> Result<ContextGuard<'_>> {
+        self.primary.enter()
     }
 
     /// Enables direct copies from a different GPU to this one, if the machine supports them. Otherwise copies go
@@ -180,9 +217,9 @@ impl Context {
             log::info!("GPUs {} and {} exchange data through the host's memory", self.index, other.index);
             return Ok(());
         }
-        let _current = self.enter();
+        let _current = self.enter()?;
         // SAFETY: this context is current, the other exists.
-        match unsafe { cu::cuCtxEnablePeerAccess(other.handle, 0) } {
+        match unsafe { cu::cuCtxEnablePeerAccess(other.primary.handle, 0) } {
             cu::CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
             status => check(status, "linking GPUs"),
         }
@@ -190,23 +227,46 @@ impl Context {
 
     /// Returns the driver's handle.
     pub fn handle(&self) -> cu::CUcontext {
-        self.handle
+        self.primary.handle
     }
 
     /// Returns the memory of deleted plans.
-    pub fn idle(&self) -> std::sync::MutexGuard<'_, DeviceMemoryCache> {
+    pub fn idle(&self) -> MutexGuard<'_, DeviceMemoryCache> {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn idle_streams(&self) -> MutexGuard<'_, Vec<cu::CUstream>> {
+        self.idle_streams.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    fn modules(&self) -> MutexGuard<'_, HashMap<u64, ModuleSlot>> {
+        self.modules.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Frees the memory of deleted plans.
     pub fn free_idle_memory(&self) {
-        let _current = self.enter();
+        // Memory and streams of a destroyed context do not exist any more.
+        let Ok(_current) = self.enter() else { return };
         self.idle().trim(0);
+        for stream in self.idle_streams().drain(..) {
+            // SAFETY: the stream exists, and no work is queued on it.
+            unsafe { cu::cuStreamDestroy_v2(stream) };
+        }
+    }
+
+    /// Frees the memory of deleted plans, and unloads the modules that no plan uses.
+    pub(super) fn release_unused(&self) {
+        self.free_idle_memory();
+        let is_used = |module: &Arc<Module>| Arc::strong_count(module) > 1;
+        // A thread that waits for a module holds its slot.
+        self.modules().retain(|_, slot| {
+            Arc::strong_count(slot) > 1 || slot.get().is_some_and(|module| module.as_ref().is_ok_and(is_used))
+        });
     }
 
     /// Returns the free memory of the GPU in bytes.
     pub fn free_memory(&self) -> Result<usize> {
-        let _current = self.enter();
+        let _current = self.enter()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: the context is current.
         check(unsafe { cu::cuMemGetInfo_v2(&mut free, &mut total) }, "asking for free memory")?;
@@ -216,13 +276,13 @@ impl Context {
     /// Returns the module of these kernels, from the process, the disk or the compiler.
     pub fn module(self: &Arc<Self>, kernels: &Kernels) -> Result<Arc<Module>> {
         let key = kernels.key();
-        let slot = self.modules.lock().unwrap_or_else(|e| e.into_inner()).entry(key).or_default().clone();
+        let slot = self.modules().entry(key).or_default().clone();
         // Several threads may load different kernels at once. Threads that need the same kernels wait for the first.
         let loaded = slot.get_or_init(|| self.load(kernels).map(Arc::new));
         if loaded.is_err() {
             // Not stored: a later attempt may succeed, for example after installing NVRTC or making the folder
             // writable.
-            self.modules.lock().unwrap_or_else(|e| e.into_inner()).remove(&key);
+            self.modules().remove(&key);
         }
         loaded.clone()
     }
@@ -230,12 +290,12 @@ impl Context {
     fn load(&self, kernels: &Kernels) -> Result<Module> {
         let architecture = self.properties.architecture();
         let load = |code: &[u8]| -> Result<Module> {
-            let _current = self.enter();
+            let _current = self.enter()?;
             let mut handle = null_mut();
             // SAFETY: the context is current; the code is a complete cubin, which contains its size.
             let status = unsafe { cu::cuModuleLoadData(&mut handle, code.as_ptr().cast()) };
             check(status, &format!("loading the kernels {} for {architecture}", kernels.name))?;
-            Ok(Module { handle, context: self.handle })
+            Ok(Module { handle, context: self.primary, functions: Mutex::default() })
         };
         compile::code(kernels, &architecture, compile::cache_folder().as_deref(), load)
     }
@@ -243,38 +303,32 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        {
-            let _current = self.enter();
-            self.idle().trim(0);
-        }
+        self.free_idle_memory();
         // Unload the modules before releasing their context.
-        self.modules.lock().unwrap_or_else(|e| e.into_inner()).clear();
-        // SAFETY: retained once, in `of`.
+        self.modules().clear();
+        // SAFETY: retained once, in `open`. A reset of the GPU by another part of the process does not change how often
+        // the context is retained.
         unsafe { cu::cuDevicePrimaryCtxRelease_v2(self.device) };
     }
 }
 
 /// Guard during whose life the context is the thread's current one.
-pub struct ContextGuard<'a> {
-    pushed: bool,
-    context: PhantomData<(&'a Context, *mut ())>,
-}
+pub struct ContextGuard<'a>(PhantomData<(&'a Context, *mut ())>);
 
 impl Drop for ContextGuard<'_> {
     fn drop(&mut self) {
-        if self.pushed {
-            let mut popped = null_mut();
-            // SAFETY: pops the context that `enter` pushed on this thread. The guard stays on the thread, and guards
-            // nest.
-            unsafe { cu::cuCtxPopCurrent_v2(&mut popped) };
-        }
+        let mut popped = null_mut();
+        // SAFETY: pops the context that `enter` pushed on this thread. The guard stays on the thread, and guards nest.
+        unsafe { cu::cuCtxPopCurrent_v2(&mut popped) };
     }
 }
 
 /// Kernels loaded on a GPU.
 pub struct Module {
     handle: cu::CUmodule,
-    context: cu::CUcontext,
+    context: PrimaryContext,
+    /// Kernels by name, with the maximum dynamic shared memory of their launches in bytes.
+    functions: Mutex<HashMap<&'static str, (NonNull<cu::CUfunc_st>, usize)>>,
 }
 
 // SAFETY: as for Context.
@@ -282,15 +336,41 @@ unsafe impl Send for Module {}
 // SAFETY: as for Context.
 unsafe impl Sync for Module {}
 
+impl Module {
+    /// Returns the kernel of this name, whose launches may use `shared` bytes of dynamic shared memory. The driver takes
+    /// several microseconds to find a kernel, so it is asked once.
+    fn function(&self, name: &'static str, shared: usize) -> Result<NonNull<cu::CUfunc_st>> {
+        let mut functions = self.functions.lock().unwrap_or_else(|e| e.into_inner());
+        let _current = self.context.enter()?;
+        let known = match functions.entry(name) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(unknown) => {
+                let symbol = CString::new(name).expect("names of kernels have no zeros");
+                let mut handle = null_mut();
+                // SAFETY: the module is loaded; the name ends in 0.
+                check(unsafe { cu::cuModuleGetFunction(&mut handle, self.handle, symbol.as_ptr()) }, name)?;
+                unknown.insert((NonNull::new(handle).expect("the driver gave a function"), 0))
+            }
+        };
+        if shared > known.1.max(DEFAULT_SHARED) {
+            let which = cu::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function exists.
+            check(unsafe { cu::cuFuncSetAttribute(known.0.as_ptr(), which, shared as i32) }, name)?;
+            known.1 = shared;
+        }
+        Ok(known.0)
+    }
+}
+
+/// Maximum dynamic shared memory of a launch in bytes, unless an attribute of the kernel sets more.
+const DEFAULT_SHARED: usize = 48 << 10;
+
 impl Drop for Module {
     fn drop(&mut self) {
+        // The modules of a destroyed context do not exist any more.
+        let Ok(_current) = self.context.enter() else { return };
         // SAFETY: loaded in this context, which still exists because users of a module also hold the context.
-        unsafe {
-            if cu::cuCtxPushCurrent_v2(self.context) == cu::CUresult::CUDA_SUCCESS {
-                cu::cuModuleUnload(self.handle);
-                cu::cuCtxPopCurrent_v2(&mut null_mut());
-            }
-        }
+        unsafe { cu::cuModuleUnload(self.handle) };
     }
 }
 
@@ -312,17 +392,7 @@ unsafe impl Sync for Function {}
 impl Function {
     /// Returns the kernel of this name. `shared` is the maximum dynamic shared memory of its launches in bytes.
     pub fn new(context: &Arc<Context>, module: &Arc<Module>, name: &'static str, shared: usize) -> Result<Self> {
-        let _current = context.enter();
-        let symbol = CString::new(name).expect("names of kernels have no zeros");
-        let mut handle = null_mut();
-        // SAFETY: the module is loaded; the name ends in 0.
-        check(unsafe { cu::cuModuleGetFunction(&mut handle, module.handle, symbol.as_ptr()) }, name)?;
-        if shared > 48 << 10 {
-            let which = cu::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the function exists.
-            check(unsafe { cu::cuFuncSetAttribute(handle, which, shared as i32) }, name)?;
-        }
-        let handle = NonNull::new(handle).expect("the driver gave a function");
+        let handle = module.function(name, shared)?;
         Ok(Function { handle, name, _module: module.clone(), _context: context.clone() })
     }
 }
@@ -343,10 +413,13 @@ unsafe impl Sync for Stream {}
 impl Stream {
     /// Creates a new stream that does not wait for other streams.
     pub fn new(context: &Arc<Context>) -> Result<Self> {
-        let _current = context.enter();
+        if let Some(handle) = context.idle_streams().pop() {
+            return Ok(Stream { context: context.clone(), handle, owned: true });
+        }
+        let _current = context.enter()?;
         let mut handle = null_mut();
         let flags = cu::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
-        // SAFETY: the context is current; destroyed when this is dropped.
+        // SAFETY: the context is current; destroyed by this or by the context.
         check(unsafe { cu::cuStreamCreate(&mut handle, flags) }, "making a stream")?;
         Ok(Stream { context: context.clone(), handle, owned: true })
     }
@@ -367,7 +440,7 @@ impl Stream {
     /// Returns an event that completes when all work queued so far is done.
     pub fn mark(&self) -> Result<Event> {
         let event = Event::new(&self.context)?;
-        let _current = self.context.enter();
+        let _current = self.context.enter()?;
         // SAFETY: event and stream exist, in the same context.
         check(unsafe { cu::cuEventRecord(event.handle, self.handle) }, "recording an event")?;
         Ok(event)
@@ -375,14 +448,14 @@ impl Stream {
 
     /// Makes work that is queued from now on wait for an event of this GPU or a different one.
     pub fn wait_for(&self, event: &Event) -> Result<()> {
-        let _current = self.context.enter();
+        let _current = self.context.enter()?;
         // SAFETY: event and stream exist.
         check(unsafe { cu::cuStreamWaitEvent(self.handle, event.handle, 0) }, "waiting for an event")
     }
 
     /// Waits until everything queued is done.
     pub fn synchronize(&self) -> Result<()> {
-        let _current = self.context.enter();
+        let _current = self.context.enter()?;
         // SAFETY: the stream exists.
         check(unsafe { cu::cuStreamSynchronize(self.handle) }, "computing on the GPU")
     }
@@ -400,7 +473,7 @@ impl Stream {
         shared: usize,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
-        let _current = self.context.enter();
+        let _current = self.context.enter()?;
         let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
         // SAFETY: the caller's promise; stream and function exist.
         let status = unsafe {
@@ -435,7 +508,7 @@ unsafe impl Sync for Event {}
 
 impl Event {
     fn new(context: &Arc<Context>) -> Result<Self> {
-        let _current = context.enter();
+        let _current = context.enter()?;
         let mut handle = null_mut();
         let flags = cu::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32;
         // SAFETY: the context is current; destroyed when this is dropped.
@@ -445,7 +518,7 @@ impl Event {
 
     /// Returns whether the event is complete.
     pub fn has_come(&self) -> bool {
-        let _current = self.context.enter();
+        let Ok(_current) = self.context.enter() else { return false };
         // SAFETY: the event exists.
         unsafe { cu::cuEventQuery(self.handle) == cu::CUresult::CUDA_SUCCESS }
     }
@@ -453,7 +526,8 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        let _current = self.context.enter();
+        // The events of a destroyed context do not exist any more.
+        let Ok(_current) = self.context.enter() else { return };
         // SAFETY: the event exists; the driver keeps an event while a stream waits for it.
         unsafe { cu::cuEventDestroy_v2(self.handle) };
     }
@@ -461,13 +535,19 @@ impl Drop for Event {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let _current = self.context.enter();
+        // The streams of a destroyed context do not exist any more.
+        let Ok(_current) = self.context.enter() else { return };
         // SAFETY: the stream exists; memory that its work uses is freed afterwards.
-        unsafe {
-            cu::cuStreamSynchronize(self.handle);
-            if self.owned {
-                cu::cuStreamDestroy_v2(self.handle);
-            }
+        let is_done = unsafe { cu::cuStreamSynchronize(self.handle) } == cu::CUresult::CUDA_SUCCESS;
+        if !self.owned {
+            return;
+        }
+        let mut idle = self.context.idle_streams();
+        if is_done && idle.len() < MAX_IDLE_STREAMS {
+            idle.push(self.handle);
+        } else {
+            // SAFETY: the stream exists and is not used any more.
+            unsafe { cu::cuStreamDestroy_v2(self.handle) };
         }
     }
 }
