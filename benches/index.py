@@ -174,7 +174,12 @@ def processor_lines(tables):
     return "\n".join(lines)
 
 
-def page(tables):
+def sweep_lines(folder):
+    """Returns a line for each page of `make bench-sweep` in a folder."""
+    return "\n".join(f"- [{path.stem}]({path.name})" for path in sorted(folder.glob("sweep-*.md"))) or "- none yet"
+
+
+def page(tables, folder):
     parts = [
         "# Benchmarks",
         "`make bench` writes this page (benches/index.py). Edit benches/ instead.",
@@ -185,12 +190,16 @@ def page(tables):
         "- `make bench BENCH_FLAGS=--quick` checks in a few minutes whether it works.\n"
         "- `--only CASES`, `--threads 1,4` and `--output DIR` restrict it.\n"
         "- `make bench-bundle` packs the built files for a machine without Rust, compiler or network.\n"
-        "- `make bench-gpu` measures a GPU, and `recon bench` recon alone.",
+        "- `make bench-gpu` measures a GPU, and `recon bench` recon alone.\n"
+        "- `make bench-sweep` compares recon with its peers on random shapes.",
         "## CPUs",
         "One page per processor. Limits and experiments are described in [notes.md](notes.md).",
         processor_lines(tables),
         "## GPUs",
         "[gpu.md](gpu.md), with [notes-gpu.md](notes-gpu.md).",
+        "## Random shapes",
+        "Pages of `make bench-sweep`: ratios of times over all cases of a seed, and the worst cases.",
+        sweep_lines(folder),
         "## The weakest figures",
         "The table has the largest ratio of recon's time to a peer's time, over all processors, thread counts, directions and\n"
         "errors above.\n\n"
@@ -216,7 +225,7 @@ def written(root):
     found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("cpu-*.json"))}
     # Quick runs only show whether the benchmark works.
     tables = {stem: results for stem, results in found.items() if not results["quick"]}
-    return {folder / "README.md": page(tables), readme: with_weakest(readme.read_text(), tables)}
+    return {folder / "README.md": page(tables, folder), readme: with_weakest(readme.read_text(), tables)}
 
 
 def write(root):

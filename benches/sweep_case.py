@@ -1,0 +1,72 @@
+"""One case of `make bench-sweep`: the settings of each side that meet the error, and the times of the fastest.
+
+The sides and clocks of a device are in sweep_cpu.py and sweep_gpu.py. A device has:
+
+- `xp`: numpy or CuPy, `runs`: the largest number of rounds, `budget`: about the seconds for one kind of measurement
+- `sides`: for each name a `sweep_search.Side`
+- `problem(shape, k, operation, random)`: the input in the formats of all sides
+- `transform_seconds(function)` and `wall_seconds(function)`
+"""
+
+import math
+import statistics
+
+import numpy as np
+
+import points
+from sums import Reference
+from sweep_names import TRANSFORM
+from sweep_search import rounds, search
+
+OPERATIONS = ("adjoint", "forward")
+
+
+def in_turns(functions, clock, count):
+    """Returns the median seconds of each function; all of them take turns. Each has run before."""
+    times = [[] for _ in functions]
+    for _ in range(count):
+        for function, own in zip(functions, times):
+            own.append(clock(function))
+    return [statistics.median(own) for own in times]
+
+
+def measure(device, shape, seed):
+    """Returns a row for each operation: milliseconds by measurement and side, and settings and errors by side."""
+    k = points.coordinates(shape, np.random.default_rng([*seed, len(OPERATIONS)]))
+    randoms = [np.random.default_rng([*seed, index]) for index in range(len(OPERATIONS))]
+    return [measure_operation(device, shape, k, *pair) for pair in zip(OPERATIONS, randoms)]
+
+
+def measure_operation(device, shape, k, operation, random):
+    problem = device.problem(shape, k, operation, random)
+    reference = Reference(device.xp, shape, problem.on_device, operation, problem.first_coil(problem.data), random)
+    finalists, winners, rival = [], {}, math.inf
+    for name, side in device.sides.items():
+        found = search(device, side, problem, reference, shape.error, rival)
+        rival = min([rival, *(made.first for made in found)])
+        finalists += [(name, made) for made in found]
+    row = {"operation": operation, "ms": {}, "settings": {}, "errors": {}}
+    if not finalists:
+        return row
+    runs = [made.candidate.run for _, made in finalists]
+    count = rounds(device, sum(made.first for _, made in finalists))
+    medians = in_turns(runs, device.transform_seconds, count)
+    for seconds, (name, made) in sorted(zip(medians, finalists), key=lambda pair: pair[0]):
+        if name not in winners:
+            winners[name] = made
+            row["ms"].setdefault(TRANSFORM, {})[name] = round(1e3 * seconds, 5)
+            row["settings"][name] = made.candidate.setting
+            row["errors"][name] = float(f"{made.error:.2g}")
+    del runs, finalists
+    clocks = {"transforms": device.transform_seconds, "plans": device.wall_seconds, "calls": device.wall_seconds}
+    for kind, clock in clocks.items():
+        tasks = []
+        for name, made in winners.items():
+            for what, function in getattr(device.sides[name], kind)(problem, made).items():
+                tasks.append((what, name, function))
+        functions = [function for _, _, function in tasks]
+        first = sum(clock(function) for function in functions)
+        medians = in_turns(functions, clock, rounds(device, first))
+        for (what, name, _), seconds in zip(tasks, medians):
+            row["ms"].setdefault(what, {})[name] = round(1e3 * seconds, 5)
+    return row
