@@ -176,7 +176,7 @@ def processor_lines(tables):
 
 def sweep_lines(folder):
     """Returns a line for each page of `make bench-sweep` in a folder."""
-    return "\n".join(f"- [{path.stem}]({path.name})" for path in sorted(folder.glob("sweep-*.md"))) or "- none yet"
+    return "\n".join(f"- [{path.stem}]({path.name})" for path in sorted(folder.glob("sweep-*.md"))) or "No run is published yet."
 
 
 def page(tables, folder):
@@ -196,9 +196,14 @@ def page(tables, folder):
         "One page per processor. Limits and experiments are described in [notes.md](notes.md).",
         processor_lines(tables),
         "## GPUs",
-        "[gpu.md](gpu.md), with [notes-gpu.md](notes-gpu.md).",
+        "[gpu.md](gpu.md), with [notes-gpu.md](notes-gpu.md). `make bench-gpu` takes 8 minutes. Its suites can be run one by\n"
+        "one: `make bench-gpu BENCH_FLAGS=\"--only plans,planar --add\"` keeps the others of the same GPU and commit.",
         "## Random shapes",
-        "Pages of `make bench-sweep`: ratios of times over all cases of a seed, and the worst cases.",
+        "`make bench-sweep` draws shapes from a seed, and compares transforms, plans and whole calls: the ratios of times over\n"
+        "all cases, and the worst cases with the command that measures one alone. On a GPU: `make bench-sweep DEVICE=gpu`.\n\n"
+        "- `BENCH_FLAGS=\"--seed 7 --cases 200 --threads 1,16\"` selects the cases, and `--add` keeps those of other seeds.\n"
+        "- `BENCH_FLAGS=\"--seed 7 --case 31 --runs 3\"` measures one case.\n"
+        "- `BENCH_FLAGS='--set \"dims=74x74 samples=1493\"'` measures any other.",
         sweep_lines(folder),
         "## The weakest figures",
         "The table has the largest ratio of recon's time to a peer's time, over all processors, thread counts, directions and\n"

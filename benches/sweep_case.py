@@ -16,7 +16,7 @@ import numpy as np
 import points
 from sums import Reference
 from sweep_names import TRANSFORM
-from sweep_search import rounds, search
+from sweep_search import finalists, rounds, search
 
 OPERATIONS = ("adjoint", "forward")
 
@@ -37,27 +37,38 @@ def measure(device, shape, seed):
     return [measure_operation(device, shape, k, *pair) for pair in zip(OPERATIONS, randoms)]
 
 
+def first_milliseconds(side, found):
+    """Returns the fastest first run among the settings of each error class."""
+    fastest = {}
+    for made in found:
+        name = str(side.error_class(made.variant))
+        fastest[name] = min(fastest.get(name, math.inf), round(1e3 * made.first, 5))
+    return fastest
+
+
 def measure_operation(device, shape, k, operation, random):
     problem = device.problem(shape, k, operation, random)
-    reference = Reference(device.xp, shape, problem.on_device, operation, problem.first_coil(problem.data), random)
-    finalists, winners, rival = [], {}, math.inf
+    reference = Reference(device.xp, shape, problem.on_device, operation, problem.checked_coil(problem.data), random)
+    contenders, winners, rival = [], {}, math.inf
+    row = {"operation": operation, "ms": {}, "settings": {}, "errors": {}, "facts": {}, "first_ms": {}}
     for name, side in device.sides.items():
         found = search(device, side, problem, reference, shape.error, rival)
         rival = min([rival, *(made.first for made in found)])
-        finalists += [(name, made) for made in found]
-    row = {"operation": operation, "ms": {}, "settings": {}, "errors": {}}
-    if not finalists:
+        contenders += [(name, made) for made in finalists(found)]
+        row["first_ms"][name] = first_milliseconds(side, found)
+    if not contenders:
         return row
-    runs = [made.candidate.run for _, made in finalists]
-    count = rounds(device, sum(made.first for _, made in finalists))
+    runs = [made.candidate.run for _, made in contenders]
+    count = rounds(device, sum(made.first for _, made in contenders))
     medians = in_turns(runs, device.transform_seconds, count)
-    for seconds, (name, made) in sorted(zip(medians, finalists), key=lambda pair: pair[0]):
+    for seconds, (name, made) in sorted(zip(medians, contenders), key=lambda pair: pair[0]):
         if name not in winners:
             winners[name] = made
             row["ms"].setdefault(TRANSFORM, {})[name] = round(1e3 * seconds, 5)
             row["settings"][name] = made.candidate.setting
             row["errors"][name] = float(f"{made.error:.2g}")
-    del runs, finalists
+            row["facts"][name] = device.sides[name].facts(made)
+    del runs, contenders
     clocks = {"transforms": device.transform_seconds, "plans": device.wall_seconds, "calls": device.wall_seconds}
     for kind, clock in clocks.items():
         tasks = []

@@ -26,8 +26,9 @@ class Problem:
     host_data: np.ndarray
     host_radians: list
 
-    def first_coil(self, values):
-        return values[0]
+    def checked_coil(self, values):
+        """Returns the values of the coil whose errors are measured."""
+        return values[-1]
 
     @property
     def output_shape(self):
@@ -51,6 +52,11 @@ class Recon(Side):
     def __init__(self, library, stream):
         self.library, self.stream = library, stream
         self.from_device = gpu_sides.takes_device_geometry(library)
+
+    def facts(self, made):
+        info = made.candidate.plan.info()
+        grid = list(info.grid)[: info.ndim]
+        return {"width": info.width, "grid": grid, "device_bytes": info.device_bytes}
 
     def make(self, problem, tolerance, variant):
         try:
@@ -155,7 +161,7 @@ class GpuSweep:
 
     xp = cp
     runs = 31
-    budget = 0.1
+    budget = 0.06
     threads = 0
 
     def __init__(self, library):

@@ -37,6 +37,10 @@ class Side:
         """Returns the same value for variants that have the same error at the same tolerance."""
         return variant
 
+    def facts(self, made):
+        """Returns properties of a plan for the tables."""
+        return {}
+
     def make(self, problem, tolerance, variant):
         """Returns a candidate with `run`, `output`, `setting` and `tolerance`, or raises Unsupported."""
         raise NotImplementedError
@@ -58,14 +62,16 @@ class Side:
 class Made:
     """A candidate that meets the error, and its first time in seconds."""
 
+    # None if it is too slow to be measured further: large plans do not fit in memory together.
     candidate: object
+    tolerance: float
     variant: object
     error: float
     first: float
 
 
 def search(device, side, problem, reference, bound, rival):
-    """Returns the settings of a side that meet the error, among those that a bisection of each variant tries.
+    """Returns all settings of a side that meet the error, among those that a bisection of each variant tries.
 
     Errors fall with the tolerance, and times rise. So the loosest tolerance that meets the error is fast. `rival`: the
     seconds of the fastest side so far.
@@ -76,7 +82,7 @@ def search(device, side, problem, reference, bound, rival):
             break
         alike = [made for made in found if side.error_class(made.variant) == side.error_class(variant)]
         if alike:
-            tolerances = [max(made.candidate.tolerance for made in alike)]
+            tolerances = [max(made.tolerance for made in alike)]
         else:
             tolerances = [bound * multiple for multiple in side.ladder if bound * multiple <= LARGEST_TOLERANCE]
         loose, tight = -1, len(tolerances)
@@ -85,7 +91,7 @@ def search(device, side, problem, reference, bound, rival):
             try:
                 candidate = side.make(problem, tolerances[middle], variant)
                 candidate.run()
-                error = reference.error(problem.first_coil(candidate.output))
+                error = reference.error(problem.checked_coil(candidate.output))
             except Unsupported:
                 # Narrower windows need less memory.
                 tight = middle
@@ -94,9 +100,24 @@ def search(device, side, problem, reference, bound, rival):
                 loose = middle
                 continue
             tight = middle
-            found.append(Made(candidate, variant, error, first_seconds(device, candidate.run)))
+            first = first_seconds(device, candidate.run)
+            found.append(Made(candidate, tolerances[middle], variant, error, first))
+            drop_slow(found)
+    return found
+
+
+def drop_slow(found):
+    """Frees the candidates that cannot be the fastest of their side."""
     fastest = min((made.first for made in found), default=0.0)
-    close = [made for made in found if made.first <= CLOSE * fastest]
+    for made in found:
+        if made.first > CLOSE * fastest:
+            made.candidate = None
+
+
+def finalists(found):
+    """Returns the settings of a side that can be its fastest."""
+    fastest = min((made.first for made in found), default=0.0)
+    close = [made for made in found if made.candidate]
     return sorted(close, key=lambda made: made.first)[: FINALISTS if fastest <= SLOW else 2]
 
 

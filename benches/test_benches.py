@@ -10,6 +10,7 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
+import gpu_page
 import index
 import processor
 import shapes
@@ -202,7 +203,7 @@ class Search(unittest.TestCase):
                 return SimpleNamespace(run=lambda: None, output=error, tolerance=tolerance)
 
         device = SimpleNamespace(transform_seconds=lambda run: 0.001, runs=9, budget=0.1)
-        problem = SimpleNamespace(first_coil=lambda output: output)
+        problem = SimpleNamespace(checked_coil=lambda output: output)
         reference = SimpleNamespace(error=lambda output: output)
         made = sweep_search.search(device, Fake(), problem, reference, bound, float("inf"))
         return [one.candidate.tolerance for one in made], tried
@@ -263,6 +264,38 @@ class Sweep(unittest.TestCase):
         text = sweep_page.page({**results, "rows": [swept(4, 3.0, 2.0)]})
         self.assertIn('make bench-sweep BENCH_FLAGS="--seed 7 --case 4 --runs 3 --threads 2"', text)
         self.assertIn("## Seed 7, 2 threads: 1 cases", text)
+
+
+class GpuPage(unittest.TestCase):
+    def row(self, **ms):
+        return {
+            "case": "stone", "operation": "adjoint", "error": 1e-3, "precision": "f32", "asked": "0.18 of cuFINUFFT",
+            "settings": {"recon": "1.0e-03", "cuFINUFFT": "1.0e-03, method 3"}, "limit_ms": 0.02,
+            "errors": {"recon": 2e-4, "cuFINUFFT": 6e-4}, "first_ms": {"cuFINUFFT": {"1.25": 0.5, "2.0": 0.8}}, "ms": ms,
+        }  # fmt: skip
+
+    def test_both_tables_of_a_transform(self):
+        both = {"recon": 0.16, "cuFINUFFT": 0.5}
+        row = self.row(**{"transform": both, "transform, Python": both, "plan, host": {"recon": 2.0, "cuFINUFFT": 2.5}})
+        lines = gpu_page.transform_tables([row])
+        self.assertIn("| 0.32 | 0.32 | 0.20 | 0.18 of cuFINUFFT | 0.0200 ms | - |", lines[2])
+        self.assertIn("| 2.00 ms / 2.50 ms | - / - | - / - | - / - |", lines[-1])
+
+    def test_without_cufinufft_its_columns_are_empty(self):
+        row = self.row(transform={"recon": 0.16})
+        row["first_ms"] = {"recon": {"None": 0.16}}
+        self.assertIn("| - | - | - | - | 0.18 of cuFINUFFT |", gpu_page.transform_tables([row])[2])
+
+    def test_a_plan_without_device_geometry(self):
+        row = {"what": "stone", "ms": {"host": 2.0, "copy": 0.5, "cuFINUFFT": 2.5}}
+        self.assertEqual(gpu_page.plan_table([row])[2], "| stone | - | 2.00 ms | 2.50 ms | - | 0.5000 ms | 3.15 ms |")
+
+    def test_a_page_keeps_the_order_of_its_suites(self):
+        results = {"several": [], "machine": {"GPU": "x"}, "first": []}
+        tables = {"first": gpu_page.first_table, "several": gpu_page.several_table, "exact": gpu_page.exact_table}
+        text = gpu_page.page(results, tables)
+        self.assertLess(text.index("## first"), text.index("## several"))
+        self.assertNotIn("## exact", text)
 
 
 if __name__ == "__main__":
