@@ -26,7 +26,7 @@ class GpuCase:
     milliseconds: dict = field(default_factory=dict)
     # Whether recon is measured on the CPU too.
     on_cpu: bool = False
-    # Whether quick runs leave the case out.
+    # Whether quick runs leave the case out, and the plans of the sides are made one after the other.
     large: bool = False
 
     def shape(self, k, error):

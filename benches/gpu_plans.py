@@ -87,7 +87,7 @@ def measure_plan(session, case):
     runs = 3 if case.samples > 100_000_000 else 7 if case.samples > 1_000_000 else session.runs
     medians = session.wall_ms(list(functions.values()), min(runs, session.runs))
     del kept
-    session.free()
+    session.sweep.free()
     return {"what": case.what, "samples": case.samples, "ms": dict(zip(functions, medians))}
 
 

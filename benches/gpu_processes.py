@@ -115,7 +115,7 @@ def measure_first(session):
 def measure_memory(session):
     """Measures the GPU memory that a plan of each side takes, with its first transform."""
     rows = []
-    session.free()
+    session.sweep.free()
     for what, *case in MEMORY_CASES:
         ours, reported = said(session, MEMORY, json.dumps(["recon", *case]))
         theirs = said(session, MEMORY, json.dumps(["cuFINUFFT", *case]))[0] if gpu_sides.cufinufft else None

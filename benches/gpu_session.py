@@ -4,7 +4,6 @@ import statistics
 from dataclasses import dataclass
 from pathlib import Path
 
-import cupy as cp
 import numpy as np
 
 import gpu_sides
@@ -48,7 +47,3 @@ class Session:
                 if turn:
                     own.append(milliseconds)
         return [statistics.median(own) for own in times]
-
-    def free(self):
-        """Returns memory that CuPy holds for later arrays."""
-        cp.get_default_memory_pool().free_all_blocks()

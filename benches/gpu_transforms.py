@@ -20,7 +20,8 @@ def measure_suite(session, name):
         for error in case.errors:
             shape = case.shape(k, error)
             for operation in sweep_case.OPERATIONS:
-                row = sweep_case.measure_operation(session.sweep, shape, k, operation, session.random)
+                measure = sweep_case.measure_apart if case.large else sweep_case.measure_operation
+                row = measure(session.sweep, shape, k, operation, session.random)
                 row |= {"case": case.name, "what": case.what, "error": error, "precision": case.precision}
                 row["asked"] = asked(case, operation)
                 if ours := row["facts"].get("recon"):
@@ -28,7 +29,7 @@ def measure_suite(session, name):
                 if case.on_cpu:
                     row["cpu_ms"], row["cpu_threads"] = on_cpu(session, shape, k, operation)
                 rows.append(row)
-                session.free()
+                session.sweep.free()
     return rows
 
 

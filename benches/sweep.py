@@ -45,7 +45,7 @@ def options():
     parser.add_argument("--set", metavar="TEXT", help="the properties of one case, as --case shows them")
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="how often to measure --case or --set [1]")
     parser.add_argument("--threads", metavar="LIST", help="numbers of threads [the machine's]; one for --case")
-    parser.add_argument("--minutes", type=float, default=1e9, help="start no new case after so many; repetitions take one more")
+    parser.add_argument("--minutes", type=float, default=1e9, help="start no new case later; repetitions take one more")
     parser.add_argument("--add", action="store_true", help="keep other cases that are in the table at --output")
     parser.add_argument("--output", metavar="DIR", type=Path, help="[docs/benchmarks for 200 cases or more]")
     parser.add_argument("--build", metavar="DIR", type=Path, default=ROOT / "target", help="cargo's target folder")
@@ -81,7 +81,8 @@ def alone(chosen, library):
     for run in range(chosen.runs):
         for row in sweep_case.measure(bench, shape, (chosen.seed, chosen.case or 0)):
             for name in row["settings"]:
-                print(f"run {run + 1}, {row['operation']}, {name}: {row['settings'][name]}, error {row['errors'][name]}")
+                found = f"{row['settings'][name]}, error {row['errors'][name]}"
+                print(f"run {run + 1}, {row['operation']}, {name}: {found}")
             for what, sides in row["ms"].items():
                 value = sweep_page.ratio(row, what)
                 found = ", ".join(f"{name} {milliseconds:.4f} ms" for name, milliseconds in sides.items())

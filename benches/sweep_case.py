@@ -46,11 +46,23 @@ def first_milliseconds(side, found):
     return fastest
 
 
+def empty_row(operation):
+    return {"operation": operation, "ms": {}, "settings": {}, "errors": {}, "facts": {}, "first_ms": {}}
+
+
+def add_winner(row, name, side, made, seconds):
+    """Adds the fastest setting of a side to a row."""
+    row["ms"].setdefault(TRANSFORM, {})[name] = round(1e3 * seconds, 5)
+    row["settings"][name] = made.candidate.setting
+    row["errors"][name] = float(f"{made.error:.2g}")
+    row["facts"][name] = side.facts(made)
+
+
 def measure_operation(device, shape, k, operation, random):
     problem = device.problem(shape, k, operation, random)
     reference = Reference(device.xp, shape, problem.on_device, operation, problem.checked_coil(problem.data), random)
     contenders, winners, rival = [], {}, math.inf
-    row = {"operation": operation, "ms": {}, "settings": {}, "errors": {}, "facts": {}, "first_ms": {}}
+    row = empty_row(operation)
     for name, side in device.sides.items():
         found = search(device, side, problem, reference, shape.error, rival)
         rival = min([rival, *(made.first for made in found)])
@@ -64,20 +76,50 @@ def measure_operation(device, shape, k, operation, random):
     for seconds, (name, made) in sorted(zip(medians, contenders), key=lambda pair: pair[0]):
         if name not in winners:
             winners[name] = made
-            row["ms"].setdefault(TRANSFORM, {})[name] = round(1e3 * seconds, 5)
-            row["settings"][name] = made.candidate.setting
-            row["errors"][name] = float(f"{made.error:.2g}")
-            row["facts"][name] = device.sides[name].facts(made)
+            add_winner(row, name, device.sides[name], made, seconds)
     del runs, contenders
-    clocks = {"transforms": device.transform_seconds, "plans": device.wall_seconds, "calls": device.wall_seconds}
-    for kind, clock in clocks.items():
-        tasks = []
-        for name, made in winners.items():
-            for what, function in getattr(device.sides[name], kind)(problem, made).items():
-                tasks.append((what, name, function))
-        functions = [function for _, _, function in tasks]
-        first = sum(clock(function) for function in functions)
-        medians = in_turns(functions, clock, rounds(device, first))
-        for (what, name, _), seconds in zip(tasks, medians):
-            row["ms"].setdefault(what, {})[name] = round(1e3 * seconds, 5)
+    for kind in ("transforms", "plans", "calls"):
+        measure_others(device, problem, winners, kind, row)
+    return row
+
+
+def measure_others(device, problem, winners, kind, row):
+    """Adds the times of other transforms, plans or calls of the winners to a row; they take turns."""
+    clock = device.transform_seconds if kind == "transforms" else device.wall_seconds
+    tasks = []
+    for name, made in winners.items():
+        for what, function in getattr(device.sides[name], kind)(problem, made).items():
+            tasks.append((what, name, function))
+    functions = [function for _, _, function in tasks]
+    first = sum(clock(function) for function in functions)
+    medians = in_turns(functions, clock, rounds(device, first))
+    for (what, name, _), seconds in zip(tasks, medians):
+        row["ms"].setdefault(what, {})[name] = round(1e3 * seconds, 5)
+
+
+def measure_apart(device, shape, k, operation, random):
+    """Returns the row of `measure_operation` for a case whose plans do not fit in memory together.
+
+    The sides do not take turns, and a plan is freed before the next one is made.
+    """
+    problem = device.problem(shape, k, operation, random)
+    reference = Reference(device.xp, shape, problem.on_device, operation, problem.checked_coil(problem.data), random)
+    row = empty_row(operation)
+    device.free()
+    for name, side in device.sides.items():
+        found = search(device, side, problem, reference, shape.error, math.inf, keep=False)
+        row["first_ms"][name] = first_milliseconds(side, found)
+        if not found:
+            continue
+        made = min(found, key=lambda made: made.first)
+        made.candidate = side.make(problem, made.tolerance, made.variant)
+        made.candidate.run()
+        seconds = in_turns([made.candidate.run], device.transform_seconds, rounds(device, made.first))[0]
+        add_winner(row, name, side, made, seconds)
+        measure_others(device, problem, {name: made}, "transforms", row)
+        made.candidate.free()
+        device.free()
+        for kind in ("plans", "calls"):
+            measure_others(device, problem, {name: made}, kind, row)
+            device.free()
     return row

@@ -47,6 +47,10 @@ class Candidate:
     run: object
     output: cp.ndarray
 
+    def free(self):
+        """Frees the plan; the setting remains."""
+        self.plan = self.run = self.output = None
+
 
 class Recon(Side):
     def __init__(self, library, stream):
@@ -171,6 +175,10 @@ class GpuSweep:
             self.sides["cuFINUFFT"] = CuFinufft(self.stream)
         self.random = cp.random.RandomState(1)
         self.stream.use()
+
+    def free(self):
+        """Returns memory that CuPy holds for later arrays."""
+        cp.get_default_memory_pool().free_all_blocks()
 
     def transform_seconds(self, run):
         return 1e-3 * gpu_sides.event_ms(self.stream, run)

@@ -70,11 +70,11 @@ class Made:
     first: float
 
 
-def search(device, side, problem, reference, bound, rival):
+def search(device, side, problem, reference, bound, rival, keep=True):
     """Returns all settings of a side that meet the error, among those that a bisection of each variant tries.
 
     Errors fall with the tolerance, and times rise. So the loosest tolerance that meets the error is fast. `rival`: the
-    seconds of the fastest side so far.
+    seconds of the fastest side so far. Without `keep` the candidates are freed.
     """
     found = []
     for variant in side.variants(problem):
@@ -88,6 +88,8 @@ def search(device, side, problem, reference, bound, rival):
         loose, tight = -1, len(tolerances)
         while tight - loose > 1:
             middle = (loose + tight) // 2
+            # The plan before is freed first.
+            candidate = None
             try:
                 candidate = side.make(problem, tolerances[middle], variant)
                 candidate.run()
@@ -102,7 +104,10 @@ def search(device, side, problem, reference, bound, rival):
             tight = middle
             first = first_seconds(device, candidate.run)
             found.append(Made(candidate, tolerances[middle], variant, error, first))
-            drop_slow(found)
+            if keep:
+                drop_slow(found)
+            else:
+                found[-1].candidate = None
     return found
 
 
