@@ -88,7 +88,7 @@ def search(device, side, problem, reference, bound, rival, keep=True):
         loose, tight = -1, len(tolerances)
         while tight - loose > 1:
             middle = (loose + tight) // 2
-            # The plan before is freed first.
+            # The previous plan is freed first.
             candidate = None
             try:
                 candidate = side.make(problem, tolerances[middle], variant)
