@@ -127,22 +127,24 @@ def staying(rows, what):
     return [row for row in rows if row.get("again", {}).get(what) and min(row["again"][what]) > 1]
 
 
-def verdict(rows, device):
-    """Returns what decides whether transforms lead everywhere, in a sentence."""
-    above = [row for row, value in worst(rows, TRANSFORM, device, len(rows)) if value > 1]
-    again = [row for row in above if row.get("again", {}).get(TRANSFORM)]
+def verdict(rows, what, device):
+    """Returns a sentence on the cases in which recon is slower."""
+    above = [row for row, value in worst(rows, what, device, len(rows)) if value > 1]
+    again = [row for row in above if row.get("again", {}).get(what)]
     return (
-        f"Transforms above 1.0 that count: {len(above)}. Of these, {len(again)} were measured again three times at the"
-        f" end, and {len(staying(above, TRANSFORM))} were above 1.0 each time."
+        f"- {what}, above 1.0 that count: {len(above)}. Of these, {len(again)} were measured again three times at the"
+        f" end, and {len(staying(above, what))} were above 1.0 each time."
     )
 
 
 def section(device, rows):
     """Returns the tables of one seed and number of threads."""
-    parts = [summary(rows, device), [verdict(rows, device)]]
+    transforms = [what for what in measured(rows) if what.split(",")[0] == TRANSFORM]
+    parts = [summary(rows, device), [verdict(rows, what, device) for what in transforms]]
     for what in measured(rows):
-        parts.append([f"Worst cases, {what}:"])
-        parts.append(worst_lines(rows, what, device))
+        if worst(rows, what, device):
+            parts.append([f"Worst cases, {what}:"])
+            parts.append(worst_lines(rows, what, device))
     found = worst(rows, TRANSFORM, device, 1)
     if found:
         parts.append([f"A case alone, for example: `{command(device, found[0][0])}`"])

@@ -257,7 +257,7 @@ class Sweep(unittest.TestCase):
             swept(2, 3.0, 2.0, again={"transform": [1.1, 1.2, 1.3]}),
         ]
         self.assertEqual([row["case"] for row in sweep_page.staying(rows, "transform")], [2])
-        self.assertIn("above 1.0 that count: 2", sweep_page.verdict(rows, "cpu"))
+        self.assertIn("above 1.0 that count: 2", sweep_page.verdict(rows, "transform", "cpu"))
 
     def test_the_page_names_the_command_of_a_case(self):
         results = {"device": "cpu", "machine": {"cpu": "x"}, "versions": {"recon": "0"}, "date": "today"}
