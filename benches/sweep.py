@@ -106,6 +106,7 @@ def key(row):
 
 def repeat(bench, chosen, rows, started):
     """Measures again the cases whose transforms are above 1.0, and adds their ratios to their rows."""
+    rows = [row for row in rows if row["threads"] == bench.threads]
     pairs = sweep_page.worst(rows, TRANSFORM, chosen.device, len(rows))
     above = [row for row, value in pairs if value > 1][:MOST_REPEATED]
     for number in dict.fromkeys(row["case"] for row in above):
@@ -124,27 +125,27 @@ def repeat(bench, chosen, rows, started):
                             row.setdefault("again", {}).setdefault(what, []).append(round(value, 3))
 
 
-def sweep(chosen, library, threads, started):
-    bench = device(chosen, library, threads)
+def sweep(chosen, library, started):
+    benches = [device(chosen, library, threads) for threads in chosen.threads]
     rows = []
     for number in range(chosen.first, chosen.first + chosen.cases):
         if time.perf_counter() - started > 60 * chosen.minutes:
             print(f"--minutes: {chosen.first + chosen.cases - number} cases from {number} on are left out", flush=True)
             break
         shape = shapes.draw(chosen.device, chosen.seed, number)
-        begun = time.perf_counter()
-        try:
-            found = sweep_case.measure(bench, shape, (chosen.seed, number))
-        except MemoryError as error:
-            sys.exit(f"case {number}, {shape.text()}: {error}")
-        common = {"seed": chosen.seed, "case": number, "threads": threads, **shape.row()}
-        for row in found:
-            rows.append({**common, **row})
-            values = {what: sweep_page.ratio(row, what) for what in row["ms"]}
-            texts = [f"{what} {sweep_page.shown(v)}" for what, v in values.items() if v is not None]
-            print(f"{number}: {shape.text()}, {row['operation']}: {'; '.join(texts)}", flush=True)
-        print(f"{number}: {time.perf_counter() - begun:.1f} s", flush=True)
-    repeat(bench, chosen, rows, started)
+        print(f"{number}: {shape.text()}", flush=True)
+        for bench in benches:
+            begun = time.perf_counter()
+            common = {"seed": chosen.seed, "case": number, "threads": bench.threads, **shape.row()}
+            for row in sweep_case.measure(bench, shape, (chosen.seed, number)):
+                rows.append({**common, **row})
+                values = {what: sweep_page.ratio(row, what) for what in row["ms"]}
+                texts = [f"{what} {sweep_page.shown(v)}" for what, v in values.items() if v is not None]
+                on = f"{bench.threads} threads, " if bench.threads else ""
+                print(f"{number}: {on}{row['operation']}: {'; '.join(texts)}", flush=True)
+            print(f"{number}: {time.perf_counter() - begun:.1f} s", flush=True)
+    for bench in benches:
+        repeat(bench, chosen, rows, started)
     return rows
 
 
@@ -163,7 +164,7 @@ def main():
     }
     path = chosen.output / f"{about.stem}.json"
     kept = measured_before(path, results) if chosen.add else []
-    rows = [row for threads in chosen.threads for row in sweep(chosen, library, threads, started)]
+    rows = sweep(chosen, library, started)
     new = {key(row) for row in rows}
     results["rows"] = sorted([row for row in kept if key(row) not in new] + rows, key=key)
     chosen.output.mkdir(parents=True, exist_ok=True)
