@@ -6,7 +6,8 @@
 #   make mutants                                one-line changes that a test must find: an hour or more
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
 #   make bench-bundle                           the build, packed to run `make bench` on another machine
-#   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: 3 minutes
+#   make bench-gpu                              the same on an NVIDIA GPU, beside cuFINUFFT: 8 minutes
+#   make bench-sweep                            random shapes beside the same peers: 15 minutes. DEVICE=gpu: on a GPU
 #   make papers                                 the experiments of the five papers, to docs/papers: 12 minutes on a GPU
 #   make matlab                                 recon_mex beside +recon in matlab/, for Octave and MATLAB
 #   make && sudo make install                   the library to /usr/local
@@ -42,7 +43,7 @@ fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu papers bench-matlab
+.PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
@@ -226,6 +227,23 @@ bench-gpu: deps
 	$(MAKE) $(CARGO_TARGET_DIR)/bench-gpu-venv/ready
 	libraries=$$(ls -d $(abspath $(CARGO_TARGET_DIR))/bench-gpu-venv/lib/python3*/site-packages/nvidia/*/lib | paste -s -d :); \
 	LD_LIBRARY_PATH=$$libraries:$$LD_LIBRARY_PATH $(gpu_python) benches/gpu.py --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
+
+# Where is recon slower than its peers? For example: make bench-sweep BENCH_FLAGS="--seed 7 --cases 50"
+DEVICE ?= cpu
+
+ifeq ($(DEVICE),gpu)
+sweep_venv := $(CARGO_TARGET_DIR)/bench-gpu-venv
+else
+sweep_venv := $(CARGO_TARGET_DIR)/bench-venv
+endif
+
+bench-sweep: PACKAGES := python3-venv
+bench-sweep: deps
+	$(CARGO) build --lib $(CARGO_FLAGS)
+	$(MAKE) $(sweep_venv)/ready
+	libraries=$$(ls -d $(abspath $(sweep_venv))/lib/python3*/site-packages/nvidia/*/lib 2>/dev/null | paste -s -d :); \
+	LD_LIBRARY_PATH=$$libraries:$$LD_LIBRARY_PATH \
+		$(sweep_venv)/bin/python benches/sweep.py --device $(DEVICE) --build $(CARGO_TARGET_DIR) $(BENCH_FLAGS)
 
 # One paper: make papers PAPER=stone. Without a GPU, the parts that need one are left out, each with a line.
 PAPERS := stone book_chapter cuda_gridding schiwietz propeller

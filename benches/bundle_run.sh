@@ -2,6 +2,7 @@
 # Runs the benchmark of the CPU from this folder, with the options of benches/run.py:
 #
 #     ./run.sh --quick --only stone
+#     ./run.sh sweep --seed 7 --cases 100        random shapes, with the options of benches/sweep.py
 #     PYTHON=/opt/python3.12/bin/python3 ./run.sh
 #
 # Packages are unpacked into this folder; nothing is installed, and nothing outside of it is written. The tables are in
@@ -26,4 +27,6 @@ if [ ! -e "$here/site/ready" ]; then
     touch "$here/site/ready"
 fi
 export PYTHONPATH="$here/site" PYTHONDONTWRITEBYTECODE=1
-exec "$python" "$here/benches/run.py" --build "$here/target" --output "$here/output" "$@"
+script=run
+if [ "${1:-}" = sweep ]; then script=sweep; shift; fi
+exec "$python" "$here/benches/$script.py" --build "$here/target" --output "$here/output" "$@"

@@ -174,7 +174,12 @@ def processor_lines(tables):
     return "\n".join(lines)
 
 
-def page(tables):
+def sweep_lines(folder):
+    """Returns a line for each page of `make bench-sweep` in a folder."""
+    return "\n".join(f"- [{path.stem}]({path.name})" for path in sorted(folder.glob("sweep-*.md"))) or "No run is published yet."
+
+
+def page(tables, folder):
     parts = [
         "# Benchmarks",
         "`make bench` writes this page (benches/index.py). Edit benches/ instead.",
@@ -185,12 +190,21 @@ def page(tables):
         "- `make bench BENCH_FLAGS=--quick` checks in a few minutes whether it works.\n"
         "- `--only CASES`, `--threads 1,4` and `--output DIR` restrict it.\n"
         "- `make bench-bundle` packs the built files for a machine without Rust, compiler or network.\n"
-        "- `make bench-gpu` measures a GPU, and `recon bench` recon alone.",
+        "- `make bench-gpu` measures a GPU, and `recon bench` recon alone.\n"
+        "- `make bench-sweep` compares recon with its peers on random shapes.",
         "## CPUs",
         "One page per processor. Limits and experiments are described in [notes.md](notes.md).",
         processor_lines(tables),
         "## GPUs",
-        "[gpu.md](gpu.md), with [notes-gpu.md](notes-gpu.md).",
+        "[gpu.md](gpu.md), with [notes-gpu.md](notes-gpu.md). `make bench-gpu` takes 8 minutes. Its suites can be run one by\n"
+        "one: `make bench-gpu BENCH_FLAGS=\"--only plans,planar --add\"` keeps the others of the same GPU and commit.",
+        "## Random shapes",
+        "`make bench-sweep` draws shapes from a seed, and compares transforms, plans and whole calls: the ratios of times over\n"
+        "all cases, and the worst cases with the command that measures one alone. On a GPU: `make bench-sweep DEVICE=gpu`.\n\n"
+        "- `BENCH_FLAGS=\"--seed 7 --cases 200 --threads 1,16\"` selects the cases, and `--add` keeps those of other seeds.\n"
+        "- `BENCH_FLAGS=\"--seed 7 --case 31 --runs 3\"` measures one case.\n"
+        "- `BENCH_FLAGS='--set \"dims=74x74 samples=1493\"'` measures any other.",
+        sweep_lines(folder),
         "## The weakest figures",
         "The table has the largest ratio of recon's time to a peer's time, over all processors, thread counts, directions and\n"
         "errors above.\n\n"
@@ -216,7 +230,7 @@ def written(root):
     found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("cpu-*.json"))}
     # Quick runs only show whether the benchmark works.
     tables = {stem: results for stem, results in found.items() if not results["quick"]}
-    return {folder / "README.md": page(tables), readme: with_weakest(readme.read_text(), tables)}
+    return {folder / "README.md": page(tables, folder), readme: with_weakest(readme.read_text(), tables)}
 
 
 def write(root):

@@ -36,8 +36,16 @@ class Library:
 
     def call(self, function, *arguments):
         if getattr(self.functions, function)(*arguments) != 0:
-            message = self.ffi.string(self.functions.recon_last_error_message())
-            raise RuntimeError(f"{function}: {message.decode()}")
+            self.fail(function)
+
+    def fail(self, function):
+        """Raises the last error of this thread."""
+        message = self.ffi.string(self.functions.recon_last_error_message())
+        raise RuntimeError(f"{function}: {message.decode()}")
+
+    def has_field(self, structure, name):
+        """Returns whether a structure of the header has a field."""
+        return any(field == name for field, _ in self.ffi.typeof(structure).fields)
 
     def version(self):
         return self.ffi.string(self.functions.recon_version()).decode()
@@ -111,10 +119,12 @@ class Plan:
     """A plan for one geometry. It is freed together with this object."""
 
     def __init__(self, library, dims, k, threads=0, tolerance=0.0, exact=False, coils=1, maps=None, voxels=None,
-                 weights=None, gpus=None, stream=None, oversampling=0.0, window=MINIMAX, width=0):  # fmt: skip
+                 weights=None, gpus=None, stream=None, oversampling=0.0, window=MINIMAX, width=0,
+                 geometry_on_device=False, field_map=None, times=None):  # fmt: skip
         """`gpus`: indices of the GPUs for a plan on GPUs. `stream`: the address of a stream of the GPU.
 
-        With a `stream` the arrays are on the GPU too. A `width` or an `oversampling` of 0 is chosen by the library.
+        With a `stream` the arrays of transforms are on the GPU too, and with `geometry_on_device` those of the geometry
+        also. A `width` or an `oversampling` of 0 is chosen by the library. `field_map`: Hz, and `times` of the samples.
         """
         self.library = library
         geometry = library.geometry(dims, k, coils)
@@ -124,6 +134,9 @@ class Plan:
             library.set_voxels(geometry, voxels)
         if weights is not None:
             geometry.weights = library.address(weights)
+        if field_map is not None:
+            geometry.field_map = library.address(field_map)
+            geometry.times = library.address(times)
         options = library.structure("recon_options")
         options.device = CPU
         if gpus is not None:
@@ -132,6 +145,8 @@ class Plan:
         if stream is not None:
             options.pointers_on_device = options.use_stream = 1
             options.stream = library.ffi.cast("void *", stream)
+        if geometry_on_device:
+            options.geometry_on_device = 1
         options.method = EXACT if exact else NUFFT
         options.tolerance = tolerance
         options.threads = threads
@@ -145,13 +160,22 @@ class Plan:
         # Properties that a geometry for set_trajectory must have again.
         self.made_of = dict(dims=dims, coils=coils, voxels=voxels)
 
-    def set_trajectory(self, k, weights=None):
-        """Sets a different trajectory, without weights unless they are given. Coil maps remain."""
+    def destroy(self):
+        """Frees the plan now."""
+        self.library.ffi.release(self.handle)
+
+    def set_trajectory(self, k, weights=None, field_map=None, times=None):
+        """Sets a different trajectory, without weights unless they are given. Coil maps remain.
+
+        A plan with a field map requires it again, with the times of the samples.
+        """
         geometry = self.library.geometry(self.made_of["dims"], k, self.made_of["coils"])
         if self.made_of["voxels"] is not None:
             self.library.set_voxels(geometry, self.made_of["voxels"])
         if weights is not None:
             geometry.weights = self.library.address(weights)
+        if field_map is not None:
+            geometry.field_map, geometry.times = self.library.address(field_map), self.library.address(times)
         self.library.call("recon_plan_set_trajectory", self.handle, geometry)
 
     def info(self):

@@ -10,8 +10,12 @@ import unittest
 from pathlib import Path
 from types import SimpleNamespace
 
+import gpu_page
 import index
 import processor
+import shapes
+import sweep_page
+import sweep_search
 from rows import stem_in
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "papers"))
@@ -143,6 +147,155 @@ class Weakest(unittest.TestCase):
     def test_an_error_that_a_peer_does_not_reach_is_no_figure(self):
         rows = [transform(1, "recon", 1.0), transform(1, "DUCC0", 4.0, 1e-3)]
         self.assertEqual(self.found(a={"transforms": rows}), {})
+
+
+class Shapes(unittest.TestCase):
+    def test_a_seed_gives_the_same_cases_everywhere(self):
+        texts = [shapes.draw(device, 7, number).text() for device, number in (("cpu", 6), ("cpu", 19), ("gpu", 6))]
+        self.assertEqual(
+            texts,
+            [
+                "dims=80x32 samples=483 coils=1 precision=f32 error=1.0e-03 points=spiral",
+                "dims=16x16 samples=10790 coils=8 precision=f64 error=1.1e-10 points=clustered",
+                "dims=224x80 samples=483 coils=1 precision=f32 error=1.0e-03 points=spiral",
+            ],
+        )
+
+    def test_cases_are_within_the_limits(self):
+        for device, limits in shapes.LIMITS.items():
+            for shape in (shapes.draw(device, 3, number) for number in range(500)):
+                self.assertLessEqual(shapes.seconds(shape, limits), limits.seconds)
+                self.assertLessEqual(max(shape.dims), limits.sides[shape.ndim][1])
+                self.assertGreaterEqual(min(shape.dims), limits.sides[shape.ndim][0] // 2)
+                self.assertTrue(shape.samples > 0 and shape.coils > 0)
+
+    def test_cases_cover_what_they_should(self):
+        drawn = [shapes.draw("gpu", 3, number) for number in range(500)]
+        for name, values in (
+            ("points", shapes.POINTS), ("precision", ("f32", "f64")), ("ndim", (2, 3)), ("coils", (1, 2, 8, 16)),
+        ):  # fmt: skip
+            self.assertLessEqual(set(values), {getattr(shape, name) for shape in drawn})
+        self.assertLess(min(shape.samples for shape in drawn), 300)
+        self.assertGreater(max(shape.samples for shape in drawn), 10_000_000)
+        self.assertGreater(max(max(shape.dims) / min(shape.dims) for shape in drawn), 20)
+
+    def test_the_text_of_a_case_gives_the_case(self):
+        shape = shapes.draw("cpu", 5, 11)
+        self.assertEqual(shapes.changed(shapes.draw("cpu", 5, 12), shape.text()), shape)
+        for wrong in ("dims=3", "sides=3x3", "points=square", "precision=f16"):
+            with self.assertRaises(ValueError):
+                shapes.changed(shape, wrong)
+
+
+class Search(unittest.TestCase):
+    def found(self, least, bound=1e-3):
+        """Searches the settings of a side whose error is a third of the tolerance, but at least `least`."""
+        tried = []
+
+        class Fake(sweep_search.Side):
+            ladder = sweep_search.ladder(5, -1)
+
+            def make(self, problem, tolerance, variant):
+                tried.append(tolerance)
+                if tolerance < 6e-4:
+                    raise sweep_search.Unsupported("too wide")
+                error = max(least, tolerance / 3)
+                return SimpleNamespace(run=lambda: None, output=error, tolerance=tolerance)
+
+        device = SimpleNamespace(transform_seconds=lambda run: 0.001, runs=9, budget=0.1)
+        problem = SimpleNamespace(checked_coil=lambda output: output)
+        reference = SimpleNamespace(error=lambda output: output)
+        made = sweep_search.search(device, Fake(), problem, reference, bound, float("inf"))
+        return [one.candidate.tolerance for one in made], tried
+
+    def test_the_loosest_tolerance_that_meets_the_error_is_found(self):
+        kept, tried = self.found(0.0)
+        self.assertEqual(max(kept), 2e-3)
+        self.assertLess(len(tried), 5)
+
+    def test_a_side_that_does_not_meet_the_error_has_no_setting(self):
+        self.assertEqual(self.found(2e-3)[0], [])
+
+    def test_rounds_fit_a_budget(self):
+        device = SimpleNamespace(runs=15, budget=0.2)
+        self.assertEqual([sweep_search.rounds(device, s) for s in (1e-6, 0.02, 5.0)], [15, 10, 3])
+
+
+def swept(case, ours, theirs, **others):
+    """Returns a row of a sweep. `ours` is None if recon does not meet the error."""
+    settings = {"DUCC0": "f32 1e-3"} | ({} if ours is None else {"recon": "f32 1e-3"})
+    times = {"DUCC0": theirs} | ({} if ours is None else {"recon": ours})
+    shape = {"dims": [8, 9], "samples": 300, "coils": 1, "precision": "f32", "error": 1e-3, "points": "random"}
+    common = {"seed": 7, "threads": 2, "operation": "adjoint", "settings": settings, "ms": {"transform": times}}
+    return {"case": case, **shape, **common, **others}
+
+
+class Sweep(unittest.TestCase):
+    def test_quantiles(self):
+        self.assertEqual(sweep_page.quantile(range(1, 11), 0.9), 9)
+        self.assertEqual(sweep_page.quantile([3.0], 0.9), 3.0)
+
+    def test_short_times_do_not_count_on_a_cpu(self):
+        rows = [swept(1, 0.015, 0.010), swept(2, 3.0, 2.0), swept(3, 1.0, 2.0)]
+        self.assertEqual([row["case"] for row, _ in sweep_page.worst(rows, "transform", "cpu")], [2, 3])
+        self.assertEqual([row["case"] for row, _ in sweep_page.worst(rows, "transform", "gpu")][:2], [1, 2])
+        self.assertIn("| transform | adjoint | DUCC0 | 3 | 1.50 | 1.50 | 1.50 | 2 | 1 |", sweep_page.summary(rows, "cpu"))
+
+    def test_an_error_that_recon_does_not_reach_is_the_worst(self):
+        rows = [swept(1, 3.0, 2.0), swept(2, None, 2.0)]
+        self.assertEqual(sweep_page.worst(rows, "transform", "cpu")[0][0]["case"], 2)
+        self.assertIn("not reached", "".join(sweep_page.worst_lines(rows, "transform", "cpu")))
+
+    def test_what_a_library_does_not_offer_is_left_out(self):
+        row = swept(1, 1.0, 2.0)
+        row["ms"]["plan, device"] = {"DUCC0": 1.0}
+        self.assertIsNone(sweep_page.ratio(row, "plan, device"))
+
+    def test_a_case_counts_if_it_stays_above_each_time(self):
+        rows = [
+            swept(1, 3.0, 2.0, again={"transform": [1.1, 1.2, 0.9]}),
+            swept(2, 3.0, 2.0, again={"transform": [1.1, 1.2, 1.3]}),
+        ]
+        self.assertEqual([row["case"] for row in sweep_page.staying(rows, "transform")], [2])
+        self.assertIn("above 1.0 that count: 2", sweep_page.verdict(rows, "transform", "cpu"))
+
+    def test_the_page_names_the_command_of_a_case(self):
+        results = {"device": "cpu", "machine": {"cpu": "x"}, "versions": {"recon": "0"}, "date": "today"}
+        text = sweep_page.page({**results, "rows": [swept(4, 3.0, 2.0)]})
+        self.assertIn('make bench-sweep BENCH_FLAGS="--seed 7 --case 4 --runs 3 --threads 2"', text)
+        self.assertIn("## Seed 7, 2 threads: 1 cases", text)
+
+
+class GpuPage(unittest.TestCase):
+    def row(self, **ms):
+        return {
+            "case": "stone", "operation": "adjoint", "error": 1e-3, "precision": "f32", "asked": "0.18 of cuFINUFFT",
+            "settings": {"recon": "1.0e-03", "cuFINUFFT": "1.0e-03, method 3"}, "limit_ms": 0.02,
+            "errors": {"recon": 2e-4, "cuFINUFFT": 6e-4}, "first_ms": {"cuFINUFFT": {"1.25": 0.5, "2.0": 0.8}}, "ms": ms,
+        }  # fmt: skip
+
+    def test_both_tables_of_a_transform(self):
+        both = {"recon": 0.16, "cuFINUFFT": 0.5}
+        row = self.row(**{"transform": both, "transform, Python": both, "plan, host": {"recon": 2.0, "cuFINUFFT": 2.5}})
+        lines = gpu_page.transform_tables([row])
+        self.assertIn("| 0.32 | 0.32 | 0.20 | 0.18 of cuFINUFFT | 0.0200 ms | - |", lines[2])
+        self.assertIn("| 2.00 ms / 2.50 ms | - / - | - / - | - / - |", lines[-1])
+
+    def test_without_cufinufft_its_columns_are_empty(self):
+        row = self.row(transform={"recon": 0.16})
+        row["first_ms"] = {"recon": {"None": 0.16}}
+        self.assertIn("| - | - | - | - | 0.18 of cuFINUFFT |", gpu_page.transform_tables([row])[2])
+
+    def test_a_plan_without_device_geometry(self):
+        row = {"what": "stone", "ms": {"host": 2.0, "copy": 0.5, "cuFINUFFT": 2.5}}
+        self.assertEqual(gpu_page.plan_table([row])[2], "| stone | - | 2.00 ms | 2.50 ms | - | 0.5000 ms | 3.15 ms |")
+
+    def test_a_page_keeps_the_order_of_its_suites(self):
+        results = {"several": [], "machine": {"GPU": "x"}, "first": []}
+        tables = {"first": gpu_page.first_table, "several": gpu_page.several_table, "exact": gpu_page.exact_table}
+        text = gpu_page.page(results, tables)
+        self.assertLess(text.index("## first"), text.index("## several"))
+        self.assertNotIn("## exact", text)
 
 
 if __name__ == "__main__":
