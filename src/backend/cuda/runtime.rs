@@ -1,6 +1,7 @@
 //! GPUs, their contexts, streams and modules. Each call restores the caller's current context.
 
 use super::compile::{self, Kernels};
+use super::host_word::HostWords;
 use super::library::{check, driver};
 use super::memory_cache::DeviceMemoryCache;
 use crate::base::error::{bail, ErrorKind, Result};
@@ -122,6 +123,8 @@ pub struct Context {
     modules: Mutex<HashMap<u64, Arc<OnceLock<Result<Arc<Module>>>>>>,
     /// Memory of deleted plans, for later plans.
     idle: Mutex<DeviceMemoryCache>,
+    /// Host memory that kernels write.
+    pub(super) words: HostWords,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -156,14 +159,19 @@ impl Context {
         let mut handle = null_mut();
         // SAFETY: the device exists; released when this is dropped.
         check(unsafe { cu::cuDevicePrimaryCtxRetain(&mut handle, device) }, &format!("starting GPU {index}"))?;
-        let context =
-            Arc::new(Context { index, properties, device, handle, modules: Mutex::default(), idle: Mutex::default() });
+        let (modules, idle, words) = Default::default();
+        let context = Arc::new(Context { index, properties, device, handle, modules, idle, words });
         live.push((index, Arc::downgrade(&context)));
         Ok(context)
     }
 
     /// Makes this context the thread's current one while the guard lives.
     pub fn enter(&self) -> ContextGuard<'_> {
+        let mut current = null_mut();
+        // SAFETY: the driver has started. Usually the caller's context is this one, and nothing has to be changed.
+        if unsafe { cu::cuCtxGetCurrent(&mut current) } == cu::CUresult::CUDA_SUCCESS && current == self.handle {
+            return ContextGuard { pushed: false, context: PhantomData };
+        }
         // SAFETY: the context is retained while self lives. If the call fails, the following calls fail too and report
         // it.
         let pushed = unsafe { cu::cuCtxPushCurrent_v2(self.handle) } == cu::CUresult::CUDA_SUCCESS;
@@ -246,6 +254,8 @@ impl Drop for Context {
         {
             let _current = self.enter();
             self.idle().trim(0);
+            // SAFETY: the context is current. Users of words also hold the context, so there are none left.
+            unsafe { self.words.free() };
         }
         // Unload the modules before releasing their context.
         self.modules.lock().unwrap_or_else(|e| e.into_inner()).clear();
