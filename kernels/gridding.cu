@@ -8,7 +8,7 @@
 // its own planes, and `sum_segments` adds them. No sum is atomic, so results are repeatable.
 // Interpolation: samples are sorted by the tile in which their windows start. A block copies the tile, and the
 // cells beyond it that windows reach, to shared memory. In 3D each group of lanes sums one sample at a time. In 2D each
-// lane sums a sample of its own: neighbouring lanes have samples of the same rows, so that they rarely read different
+// lane sums a different sample: neighbouring lanes have samples of the same rows, so that they rarely read different
 // cells of the same bank.
 //
 // Macros of all kernels, from the plan:
@@ -988,8 +988,7 @@ __device__ __forceinline__ real sum_over_group(cplx part)
 }
 
 // values = window-weighted sums of the grid, in the order of the points if `order` is null; blockIdx.y is an array.
-// Shared memory: the tile (if staged), then the
-// warps' records.
+// Shared memory: the tile (if staged), then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
             u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)

@@ -198,9 +198,9 @@ impl InterpolationConfig {
         }
     }
 
-    /// Returns whether values are interpolated in the order of the points, and sorted by a second kernel. In 2D, writing
-    /// them in any order takes longer if they do not fit in a cache of this size, because memory is written in larger
-    /// units. In 3D both ways take the same time.
+    /// Returns whether values are interpolated in the order of the points, and sorted by a second kernel. In 2D this is
+    /// faster than writing them in any order if they do not fit in a cache of this size, because memory is written in
+    /// larger units. In 3D both ways take the same time.
     fn restores(&self, samples: usize, cache: usize) -> bool {
         self.axes == 2 && samples.saturating_mul(2 * self.bytes) > cache / 2
     }
