@@ -7,7 +7,9 @@
 // lane writes the planes below it, which no later sample reaches. Long lists are cut into segments. Each segment writes
 // its own planes, and `sum_segments` adds them. No sum is atomic, so results are repeatable.
 // Interpolation: samples are sorted by the tile in which their windows start. A block copies the tile, and the
-// cells beyond it that windows reach, to shared memory. Each group of lanes sums one sample at a time.
+// cells beyond it that windows reach, to shared memory. In 3D each group of lanes sums one sample at a time. In 2D each
+// lane sums a different sample: neighbouring lanes have samples of the same rows, so that they rarely read different
+// cells of the same bank.
 //
 // Macros of all kernels, from the plan:
 //   REAL, DOUBLE    precision, as in common.cuh
@@ -173,6 +175,14 @@ sort_values(const cplx *values, const u32 *order, u64 n, cplx *sorted)
 {
     const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
     if (i < n) sorted[blockIdx.y * n + i] = values[blockIdx.y * n + order[i]];
+}
+
+// places = the inverse permutation of order.
+extern "C" __global__ void __launch_bounds__(256)
+invert_order(const u32 *order, u64 n, u32 *places)
+{
+    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
+    if (i < n) places[order[i]] = (u32)i;
 }
 
 #endif
@@ -825,8 +835,9 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
 #define STEPS ((W + GROUP_ROWS - 1) / GROUP_ROWS)
 #define DEPTH (DIM == 3 ? W : 1)
 #define TILE_X 16
-// As long as the window modulo 16 cells, so that rows side by side use different banks.
-#define STRIDE (TILE_X + W)
+// In 3D as long as the window modulo 16 cells, so that rows side by side use different banks. In 2D odd, so that lanes
+// in one column do.
+#define STRIDE (DIM == 3 ? TILE_X + W : (TILE_X + W - 1) | 1)
 #define STAGED_Y (TILE_Y + W - 1)
 #define STAGED_Z (DIM == 3 ? TILE_Z + W - 1 : 1)
 // A sample's record in shared memory: its taps along z, x and y.
@@ -883,6 +894,8 @@ __device__ __forceinline__ void stage_tile(const layout &grid, const corner &til
         }
     }
 }
+
+#if DIM == 3
 
 __device__ __forceinline__ void write_gather_record(const window_polynomials &polynomials, const point &p, real *record)
 {
@@ -974,8 +987,8 @@ __device__ __forceinline__ real sum_over_group(cplx part)
     return sum;
 }
 
-// values = window-weighted sums of the grid; blockIdx.y is an array. In 2D the grid's z takes the place of y, also in
-// TILE_Y. Shared memory: the tile (if staged), then the warps' records.
+// values = window-weighted sums of the grid, in the order of the points if `order` is null; blockIdx.y is an array.
+// Shared memory: the tile (if staged), then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
             u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)
@@ -1005,7 +1018,7 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
         if (lane < count) {
             const u64 i = part.first + first + lane;
             const point p = points[i];
-            m = order[i];
+            m = order ? order[i] : (u32)i;
             start.x = p.xy & 0xffff;
             start.y = DIM == 3 ? p.xy >> 16 : plane_of[i];
             start.z = DIM == 3 ? plane_of[i] : 0;
@@ -1044,4 +1057,69 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
     }
 }
 
+#else
+
+// The sum over the window of a sample that starts in this row and column of the grid, or at `staged` in the tile.
+__device__ __forceinline__ cplx sum_window(const layout &grid, u32 x, u32 row, const real *wx, const real *wy,
+                                           const cplx *field, const cplx *staged)
+{
+    cplx sum;
+    sum.x = sum.y = 0;
+    #pragma unroll
+    for (int i = 0; i < W; i++) {
+        const cplx *cells = staged + i * STRIDE;
+        if (!STAGED) {
+            cells = field + (u64)row * grid.size[0];
+            if (++row == grid.size[2]) row = 0;
+        }
+        real re = 0, im = 0;
+        #pragma unroll
+        for (int j = 0; j < W; j++) {
+            u32 at = j;
+            if (!STAGED) {
+                at += x;
+                if (at >= grid.size[0]) at -= grid.size[0];
+            }
+            const cplx value = cells[at];
+            re = fma(value.x, wx[j], re);
+            im = fma(value.y, wx[j], im);
+        }
+        sum.x = fma(re, wy[i], sum.x);
+        sum.y = fma(im, wy[i], sum.y);
+    }
+    return sum;
+}
+
+// The same in 2D. The grid's z takes the place of y, also in TILE_Y. Shared memory: the tile (if staged).
+extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
+interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
+            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    const segment part = segments[schedule[blockIdx.x]];
+    const corner tile = corner_of(grid, part.tile);
+    const cplx *field = cells + blockIdx.y * ((u64)grid.size[0] * grid.size[2]);
+    cplx *staged = (cplx *)shared;
+    if (STAGED) stage_tile(grid, tile, tile.z, field, staged);
+    bool staging = STAGED;
+    for (u32 first = 0; first < part.count; first += 32 * GATHER_WARPS) {
+        const bool exists = first + threadIdx.x < part.count;
+        const u64 i = part.first + (exists ? first + threadIdx.x : 0);
+        const point p = points[i];
+        const u32 x = p.xy & 0xffff, row = plane_of[i], m = order ? order[i] : (u32)i;
+        real wx[W], wy[W];
+        taps_at(polynomials, p.t[0], wx);
+        taps_at(polynomials, p.t[2], wy);
+        if (staging) {
+            wait_for_copies();
+            __syncthreads();
+            staging = false;
+        }
+        const cplx *at = STAGED ? staged + (row - tile.z) * STRIDE + x - tile.x : staged;
+        const cplx sum = sum_window(grid, x, row, wx, wy, field, at);
+        if (exists) values[blockIdx.y * n + m] = sum;
+    }
+}
+
+#endif
 #endif

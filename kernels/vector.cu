@@ -262,13 +262,21 @@ ramp(const real *kx, const real *ky, const real *kz, double sx, double sy, doubl
     }
 }
 
-// first = the index of the first number with a part that is NaN or too large; ~0 before the call.
+// Writes to *first, which is in the host's memory, the index of the first number with a part that is NaN or too large;
+// ~0 if there is none. `latest`, the complement of the index, and `ticket` are 0 before and after.
 extern "C" __global__ void __launch_bounds__(THREADS)
-first_beyond(const cplx *x, u64 n, real limit, u64 *first) {
-    u64 mine = ~0ull;
+first_beyond(const cplx *x, u64 n, real limit, u64 *latest, u32 *ticket, volatile u64 *first) {
+    u64 mine = 0;
     for EACH(i, n) {
         cplx a = x[i];
-        if (!(a.x < limit && a.x > -limit && a.y < limit && a.y > -limit) && i < mine) mine = i;
+        if (!(a.x < limit && a.x > -limit && a.y < limit && a.y > -limit) && mine == 0) mine = ~i;
     }
-    if (mine != ~0ull) atomicMin(first, mine);
+    if (mine != 0) atomicMax(latest, mine);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x != 0 || atomicAdd(ticket, 1u) != gridDim.x - 1) return;
+    __threadfence();
+    const u64 found = atomicExch(latest, 0ull);
+    *ticket = 0;
+    *first = ~found;
 }

@@ -11,6 +11,7 @@ pub mod cuda;
 mod direct_lists;
 
 use crate::base::error::Result;
+use crate::base::input_check::PendingCheck;
 pub use crate::base::off_resonance::OffResonance;
 pub use crate::base::real::Element;
 use crate::base::real::Real;
@@ -193,6 +194,10 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Returns the index and value of the first number whose real or imaginary part is NaN or not below `limit` in
     /// magnitude.
     fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
+    /// Begins the same check, without its index, while more work is queued; `None` if the backend waits for all work.
+    fn begin_check(&self, _values: Complexes<Self, T>, _limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
+        Ok(None)
+    }
     /// Returns whether the device is a GPU, whose memory differs from the host's.
     fn is_gpu(&self) -> bool;
     /// Returns the number of CPU threads that compute.

@@ -13,6 +13,7 @@ pub(crate) mod float_mode;
 pub(crate) mod free_memory;
 pub mod geometry;
 pub(crate) mod headroom;
+pub(crate) mod input_check;
 pub(crate) mod interrupt;
 pub(crate) mod mapped;
 pub(crate) mod memory;

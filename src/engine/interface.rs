@@ -4,6 +4,7 @@ use crate::backend::{Sink, Source};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::Result;
 use crate::base::geometry::Geometry;
+use crate::base::input_check::PendingCheck;
 use crate::base::options::{Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::warning::Warning;
@@ -101,6 +102,12 @@ pub trait Engine<T: Real>: Send + Sync {
     fn wait(&self) -> Result<()>;
     /// Returns the first value whose magnitude is not below `limit`, and its index, in host or GPU memory.
     fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
+
+    /// Begins a check that the magnitudes of the input of [`Engine::forward`] or [`Engine::adjoint`] are below `limit`.
+    /// That call confirms the check before it writes its output. Returns `None` if it does not support this.
+    fn begin_check(&self, _input: Source<'_, Complex<T>>, _limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
+        Ok(None)
+    }
 
     /// Computes s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;

@@ -8,6 +8,7 @@ use crate::backend::{Backend, Complexes, ComplexesMut, DeliveryQueue, Sink, Sour
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_collect, try_vec, Result};
 use crate::base::geometry::first_exceeding;
+use crate::base::input_check::PendingCheck;
 use crate::base::interrupt;
 use crate::base::options::{Method, Options};
 use crate::base::real::Real;
@@ -72,6 +73,16 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             // Scan host arrays on the CPU, without uploading them.
             Source::Host(values) if self.b().is_gpu() => Ok(first_exceeding(self.workers(), values, limit)),
             _ => self.b().first_exceeding(self.b().read(&self.b().input(values)?), limit),
+        }
+    }
+
+    fn begin_check(&self, input: Source<'_, Complex<T>>, limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
+        match input {
+            // With coil maps, an adjoint clears the image first.
+            Source::Device(_) if self.is_plain_nufft() && !self.combines_coils() => {
+                self.b().begin_check(self.b().read(&self.b().input(input)?), limit)
+            }
+            _ => Ok(None),
         }
     }
 

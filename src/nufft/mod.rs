@@ -22,6 +22,7 @@ pub mod choice {
 use crate::backend::{Backend, Complexes, ComplexesMut, Span};
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_box, Result};
+use crate::base::input_check;
 use crate::base::interrupt;
 use crate::base::real::Real;
 use gridding_params::{choose, GriddingParams, WindowRequest};
@@ -135,6 +136,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let mut grid = self.grid(backend)?;
         backend.spread(&self.gridder, values, backend.view_mut(&mut grid).part(cells.clone()));
         interrupt::check("an adjoint transform")?;
+        input_check::confirm()?;
         backend.grid_to_image(&self.grid_state.fft, backend.view_mut(&mut grid).part(cells), image);
         Ok(())
     }
@@ -145,6 +147,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let mut grid = self.grid(backend)?;
         backend.image_to_grid(&self.grid_state.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
         interrupt::check("a forward transform")?;
+        input_check::confirm()?;
         backend.interpolate(&self.gridder, backend.view(&grid).part(cells), values);
         Ok(())
     }

@@ -5,6 +5,7 @@ use crate::backend::{Sink, Source};
 use crate::base::error::Result;
 use crate::base::float_mode::FloatMode;
 use crate::base::geometry::{check_below, check_len};
+use crate::base::input_check;
 use crate::base::interrupt::{self, ActiveInterrupt};
 use crate::base::memory::Aligned;
 use crate::base::real::Real;
@@ -159,6 +160,24 @@ impl<T: Real> PlanState<T> {
                 self.write_all_or_nothing(out, compute)
             }
         }
+    }
+
+    /// The same for [`Engine::forward`] and [`Engine::adjoint`]. On a GPU the input is checked while the transform is
+    /// queued.
+    pub fn with_deferred_check(
+        &self,
+        (input_name, input, limit): (&str, Source<'_, Complex<T>>, T),
+        (output_name, mut out): (&str, Sink<'_, Complex<T>>),
+        compute: impl Fn(Sink<'_, Complex<T>>) -> Result<()>,
+    ) -> Result<()> {
+        if let (Sink::Device(out), None) = (&mut out, &self.params.options.interrupt) {
+            if let Some(check) = self.engine.begin_check(input, limit)? {
+                if input_check::run_during(check, || compute(Sink::Device(out.reborrow())))? {
+                    return Ok(());
+                }
+            }
+        }
+        self.with_overflow_check((input_name, input, limit), (output_name, out), compute)
     }
 
     /// Calls `compute` with a temporary array, and copies it to the caller's array if `compute` succeeds.

@@ -30,7 +30,7 @@ impl<T: Real> Plan<T> {
         call.check_image_len(image.len())?;
         call.check_kspace_len(kspace.len())?;
         let forward = |kspace: Sink<'_, Complex<T>>| call.engine.forward(image, kspace);
-        call.with_overflow_check((VOXEL, image, call.limits.forward), (SAMPLE, kspace), forward)?;
+        call.with_deferred_check((VOXEL, image, call.limits.forward), (SAMPLE, kspace), forward)?;
         call.finish(())
     }
 
@@ -148,7 +148,12 @@ impl<T: Real> Plan<T> {
             Weighting::Gridding | Weighting::Backprojection(_) => call.limits.grid,
         };
         let adjoint = |image: Sink<'_, Complex<T>>| call.engine.adjoint(weighting, kspace, image);
-        call.with_overflow_check((SAMPLE, kspace, limit), (VOXEL, image), adjoint)?;
+        match weighting {
+            Weighting::Backprojection(_) => {
+                call.with_overflow_check((SAMPLE, kspace, limit), (VOXEL, image), adjoint)?;
+            }
+            _ => call.with_deferred_check((SAMPLE, kspace, limit), (VOXEL, image), adjoint)?,
+        }
         call.finish(())
     }
 

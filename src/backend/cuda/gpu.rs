@@ -52,6 +52,11 @@ impl Gpu {
         self.stream.context.index
     }
 
+    /// Returns the stream on which work is queued.
+    pub fn stream(&self) -> &Arc<Stream> {
+        &self.stream
+    }
+
     /// Returns the bytes held on the GPU.
     pub fn held(&self) -> usize {
         self.memory.held()
@@ -216,7 +221,7 @@ impl Gpu {
     pub fn finish(&self) -> Result<()> {
         if self.borrowed {
             // The caller may free its host arrays when the call has ended.
-            self.memory.copies().synchronize()?;
+            self.memory.wait_for_copies()?;
             self.check_queued()
         } else {
             self.synchronize()

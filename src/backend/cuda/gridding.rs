@@ -16,8 +16,6 @@ use std::sync::Mutex;
 const COEFFICIENTS: usize = (MAX_DEGREE + 1) * MAX_WIDTH / 2;
 /// Warps per block of `sum_segments`.
 const SUM_WARPS: usize = 16;
-/// Maximum number of samples that a block interpolates.
-const GATHERED: usize = 512;
 /// Shared memory per block that every GPU has.
 const STATIC_SHARED: usize = 48 << 10;
 
@@ -117,20 +115,24 @@ impl SpreadingConfig {
         TileLayout::new(size, [0, 1, 2].map(|a| tile[a].min(size[a].div_ceil(2))))
     }
 
-    /// Returns the maximum number of samples of a segment, small enough to keep the whole GPU busy. If tens of
+    /// Returns the maximum number of samples of a segment, small enough to keep the whole GPU busy with `arrays`
+    /// arrays, but large compared with the planes that each segment of a cut tile writes. If tens of
     /// thousands of samples meet, all roundings of a sum may have the same sign. Therefore segments are shorter there
     /// in single precision, since their sums are added in double precision.
-    fn length(&self, pairs: usize) -> Length {
+    fn length(&self, pairs: usize, arrays: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
         let most = if self.tensor || self.bytes == 8 { 4096 } else { 1024 };
-        let usual = (pairs >> 15).clamp(least, most);
+        // Half of the warps that data-centre GPUs run at once: the sums of more segments would take longer.
+        const WARPS: usize = 1024;
+        let few = (pairs.saturating_mul(arrays) / WARPS).next_multiple_of(32).clamp(128, least);
+        let usual = (pairs >> 15).clamp(few, most);
         let brief = match (self.bytes, self.tensor) {
             (4, true) => 256,
             // Samples are added one by one here, not in groups of sixteen.
             (4, false) => 128,
             _ => usual,
         };
-        Length { usual, dense: 32 * least, brief }
+        Length { usual, dense: 32 * least, brief: brief.min(usual) }
     }
 }
 
@@ -187,13 +189,32 @@ impl InterpolationConfig {
         TileLayout::new(size, if self.axes == 3 { [Self::TILE_X, y, z] } else { [Self::TILE_X, 1, y] })
     }
 
+    /// Returns the maximum number of samples that a block interpolates.
+    fn samples_per_block(&self, samples: usize) -> usize {
+        match self.axes {
+            3 => 512,
+            // In 2D a lane has one sample at a time, and few samples should still fill the GPU.
+            _ => (samples >> 11).clamp(256, 1024),
+        }
+    }
+
+    /// Returns whether values are interpolated in the order of the points, and sorted by a second kernel. In 2D this is
+    /// faster than writing them in any order if they do not fit in a cache of this size, because memory is written in
+    /// larger units. In 3D both ways take the same time.
+    fn restores(&self, samples: usize, cache: usize) -> bool {
+        self.axes == 2 && samples.saturating_mul(2 * self.bytes) > cache / 2
+    }
+
     /// Returns the shared memory of a block, as in the kernel.
     fn shared(&self) -> usize {
         let [_, y, z] = self.extent();
-        let staged = if self.staged { 2 * self.bytes * (Self::TILE_X + self.width) * y * z } else { 0 };
+        let row = if self.axes == 3 { Self::TILE_X + self.width } else { (Self::TILE_X + self.width - 1) | 1 };
+        let staged = if self.staged { 2 * self.bytes * row * y * z } else { 0 };
+        if self.axes == 2 {
+            return staged;
+        }
         let of_16 = 16 / self.bytes;
-        let along_z = if self.axes == 3 { self.width } else { 1 };
-        let record = ((along_z.next_multiple_of(of_16) + 2 * self.width).div_ceil(of_16) | 1) * of_16;
+        let record = ((self.width.next_multiple_of(of_16) + 2 * self.width).div_ceil(of_16) | 1) * of_16;
         let samples = if self.width <= 8 { 32 } else { 16 };
         staged + self.warps * samples * record * self.bytes
     }
@@ -264,6 +285,8 @@ pub struct Gridder<T> {
     functions: Functions,
     points: SortedPoints<T>,
     order: DeviceArray<u32>,
+    /// The inverse permutation, if interpolated values are sorted by a second kernel.
+    places: Option<DeviceArray<u32>>,
     list: DeviceArray<u32>,
     spread_segments: TileSegments,
     gather_segments: TileSegments,
@@ -292,6 +315,7 @@ struct Functions {
     settle: Function,
     list_pairs: Function,
     sort_values: Function,
+    invert_order: Function,
     spread: Function,
     sum_segments: Function,
     interpolate: Function,
@@ -306,6 +330,7 @@ impl Functions {
             settle: function("settle")?,
             list_pairs: function("list_pairs")?,
             sort_values: function("sort_values")?,
+            invert_order: function("invert_order")?,
             spread: function(if spreading.tensor { "spread_tensor" } else { "spread" })?,
             sum_segments: function("sum_segments")?,
             interpolate: gpu.function(&gathering.kernels(degree), "interpolate", gathering.shared())?,
@@ -385,11 +410,18 @@ impl<T: Real> Gridder<T> {
         // SAFETY: `Counts::read` waits, and `new` waits if this fails.
         let upload = |k: &&[T]| unsafe { gpu.copy_in(k, "the trajectory") };
         let uploaded: Vec<DeviceArray<T>> = k.iter().map(upload).collect::<Result<_>>()?;
-        let (order, gather_segments) = gather_lists(gpu, &sort, &functions, &uploaded, gather_layout)?;
+        let (order, gather_segments) =
+            gather_lists(gpu, &sort, &functions, &uploaded, gather_layout, gathering.samples_per_block(n))?;
+        let places = gathering.restores(n, properties.cache).then(|| gpu.array::<u32>(n, WHAT)).transpose()?;
+        if let Some(places) = &places {
+            let (order, count) = (order.pointer(), n as u64);
+            // SAFETY: the kernel's parameters are these; both arrays have n elements, and the order is a permutation.
+            unsafe { launch!(gpu, &functions.invert_order, blocks(n), BLOCK, 0; order, count, places.pointer()) };
+        }
         let (points, before) = settle(gpu, &sort, &functions, &uploaded, order.view(), spread_layout)?;
         drop(uploaded);
         let (list, spread_segments, cuts) =
-            spread_lists(gpu, &sort, &functions, &points, before, spread_layout, &spreading)?;
+            spread_lists(gpu, &sort, &functions, &points, before, spread_layout, (&spreading, arrays))?;
 
         let counts = Counts::read(gpu, &spread_segments, &gather_segments, &cuts)?;
         let sums = counts.sums(spread_layout.tile[2] as usize);
@@ -411,6 +443,7 @@ impl<T: Real> Gridder<T> {
             functions,
             points,
             order,
+            places,
             list,
             spread_segments,
             gather_segments,
@@ -432,16 +465,18 @@ impl<T: Real> Gridder<T> {
         let over = |a: usize| if size[a] == 1 { 0 } else { width - 1 };
         // Number of tiles that evenly distributed samples touch in total.
         let pairs = (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * n;
-        let length = spreading.length(pairs as usize);
+        let length = spreading.length(pairs as usize, arrays);
         // Keys and values of a pass and of the previous pass, and its counts.
         let sorting = 16.75;
         let coordinates = (axes * real) as f64 * n;
-        let points = (sorting + (4 * real + 2 + 8) as f64) * n;
+        let places = if gathering.restores(samples, properties.cache) { 4 } else { 0 };
+        let points = (sorting + (4 * real + 2 + 8 + places) as f64) * n;
         let lists = sorting * pairs;
         // Segments with their classes and order; ranges and first segments of tiles.
         let segments =
             |tiles: f64, pairs: f64, longest: usize| 60.0 * (tiles.min(pairs) + pairs / longest as f64) + 36.0 * tiles;
-        let segments = segments(spread_tiles, pairs, length.brief) + segments(gather_tiles, n, GATHERED);
+        let segments = segments(spread_tiles, pairs, length.brief)
+            + segments(gather_tiles, n, gathering.samples_per_block(samples));
         // Planes of the segments of tiles with several segments: at most one more per tile than its samples fill.
         let full = pairs / length.usual as f64;
         let shared_tiles = full.min(spread_tiles);
@@ -498,18 +533,30 @@ impl<T: Real> Gridder<T> {
     /// Implements [`crate::backend::Backend::interpolate`].
     pub fn interpolate(&self, gpu: &Gpu, grid: DeviceSlice<'_, Complex<T>>, values: DeviceSliceMut<'_, Complex<T>>) {
         let arrays = self.arrays(values.len(), grid.len());
-        let (grid, values) = (grid.pointer(), values.pointer());
+        // Held while both kernels are queued, see `spread`.
+        let scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
+        assert!(scratch.sorted.len() >= values.len());
+        let (grid, values, sorted) = (grid.pointer(), values.pointer(), scratch.sorted.pointer());
         let over_segments = [self.counts.gather_segments as u32, arrays, 1];
         let block = [32 * self.gathering.warps as u32, 1, 1];
-        let (points, planes, order) =
-            (self.points.records.pointer(), self.points.planes.pointer(), self.order.pointer());
+        let (points, planes) = (self.points.records.pointer(), self.points.planes.pointer());
         let (segments, schedule) = (self.gather_segments.segments.pointer(), self.gather_segments.schedule.pointer());
         let (n, layout) = (self.samples as u64, self.gather_layout);
-        // SAFETY: the kernel's parameters are these; there are `arrays` arrays of values and of cells.
-        unsafe {
-            launch!(gpu, &self.functions.interpolate, over_segments, block, self.gathering.shared();
-                self.polynomials, layout, points, planes, order, n, segments, schedule, grid, values)
+        let (order, to) = match &self.places {
+            Some(_) => (DevicePointer::NULL, sorted),
+            None => (self.order.pointer(), values),
         };
+        // SAFETY: the kernels' parameters are these; there are `arrays` arrays of values and of cells, and the plan has
+        // allocated the buffer for this number.
+        unsafe {
+            let Functions { sort_values, interpolate, .. } = &self.functions;
+            launch!(gpu, interpolate, over_segments, block, self.gathering.shared();
+                self.polynomials, layout, points, planes, order, n, segments, schedule, grid, to);
+            if let Some(places) = &self.places {
+                let [over_samples, ..] = blocks(self.samples);
+                launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; sorted, places.pointer(), n, values);
+            }
+        }
     }
 }
 
@@ -535,13 +582,15 @@ fn axes_of<T>(k: &[DeviceArray<T>]) -> [DevicePointer<T>; 3] {
     [0, k.len() - 2, k.len() - 1].map(|a| k[a].pointer())
 }
 
-/// Sorts samples by the tiles of the grid that interpolate them: their order, and the segments of tiles.
+/// Sorts samples by the tiles of the grid that interpolate them: their order, and the segments of tiles of at most
+/// `gathered` samples.
 fn gather_lists<T: Real>(
     gpu: &Gpu,
     sort: &Sort<'_>,
     functions: &Functions,
     k: &[DeviceArray<T>],
     layout: TileLayout,
+    gathered: usize,
 ) -> Result<(DeviceArray<u32>, TileSegments)> {
     let n = k[0].len();
     let span = 4 * layout.tile[2] as usize;
@@ -551,7 +600,7 @@ fn gather_lists<T: Real>(
     // SAFETY: the kernel's parameters are these; all arrays have n elements.
     unsafe { launch!(gpu, &functions.sample_tiles, blocks(n), BLOCK, 0; kx, ky, kz, count, layout, keys.pointer()) };
     let (keys, order) = sort.sort(keys, None, tiles * span - 1)?;
-    let length = Length { usual: GATHERED, dense: n, brief: GATHERED };
+    let length = Length { usual: gathered, dense: n, brief: gathered };
     let (segments, _) = sort.cut(keys.view(), tiles, span, length, 0, None)?;
     Ok((order, segments))
 }
@@ -589,7 +638,7 @@ fn spread_lists<T: Real>(
     points: &SortedPoints<T>,
     before: DeviceArray<u64>,
     layout: TileLayout,
-    spreading: &SpreadingConfig,
+    (spreading, arrays): (&SpreadingConfig, usize),
 ) -> Result<(DeviceArray<u32>, TileSegments, SegmentedTiles)> {
     let (n, depth) = (before.len() - 1, layout.tile[2] as usize);
     let span = depth + spreading.width - 1;
@@ -606,7 +655,7 @@ fn spread_lists<T: Real>(
     };
     drop(before);
     let (keys, list) = sort.sort(keys, Some(samples), tiles * span - 1)?;
-    let length = spreading.length(pairs);
+    let length = spreading.length(pairs, arrays);
     let (segments, cuts) = sort.cut(keys.view(), tiles, span, length, 1, Some((depth, spreading.width)))?;
     Ok((list, segments, cuts))
 }

@@ -8,7 +8,7 @@ use crate::base::defaults::{IDLE_DEVICE_BYTES, IDLE_DEVICE_SHARE};
 use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
 use num_complex::Complex;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
 /// Returns the maximum number of idle bytes of a context on a GPU with `memory` bytes.
@@ -24,6 +24,9 @@ fn max_idle_bytes(memory: usize) -> usize {
 pub struct DeviceMemory {
     stream: Arc<Stream>,
     copies: Stream,
+    /// Number of copies to the GPU that have been queued, and of those that are known to be complete.
+    copies_queued: AtomicU64,
+    copies_done: AtomicU64,
     /// Copied inputs that queued work still reads until its event: address, bytes, event.
     used: Mutex<Vec<(u64, usize, Event)>>,
     /// Bytes allocated on the GPU.
@@ -40,6 +43,8 @@ impl DeviceMemory {
         Ok(Arc::new(DeviceMemory {
             stream,
             copies,
+            copies_queued: AtomicU64::new(0),
+            copies_done: AtomicU64::new(0),
             used: Mutex::default(),
             held: AtomicUsize::new(0),
             idle: Mutex::default(),
@@ -76,10 +81,22 @@ impl DeviceMemory {
             // exists.
             let (to, from) = (array.pointer.address(), host.as_ptr().cast());
             let status = unsafe { cu::cuMemcpyHtoDAsync_v2(to, from, bytes, self.copies.handle()) };
+            // Counted after the copy is queued: whoever reads the number and then waits, waits for this copy too.
+            self.copies_queued.fetch_add(1, SeqCst);
             check(status, what)?;
         }
         self.stream.wait_for(&self.copies.mark()?)?;
         Ok(array)
+    }
+
+    /// Waits until the host arrays of all copies queued so far may change.
+    pub fn wait_for_copies(&self) -> Result<()> {
+        let queued = self.copies_queued.load(SeqCst);
+        if self.copies_done.load(SeqCst) < queued {
+            self.copies.synchronize()?;
+            self.copies_done.fetch_max(queued, SeqCst);
+        }
+        Ok(())
     }
 
     /// Returns the memory of an earlier input of this size, unless a second one would let copies run ahead of the work.

@@ -12,9 +12,11 @@ pub mod direct;
 pub mod fft;
 pub mod gpu;
 pub mod gridding;
+mod host_word;
 pub mod library;
 pub mod memory;
 mod memory_cache;
+mod number_check;
 pub mod runtime;
 mod sort;
 mod transfer;
@@ -25,6 +27,7 @@ use super::{
     Span, Spoke,
 };
 use crate::base::error::Result;
+use crate::base::input_check::PendingCheck;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
 use crate::base::workers::{SerialExecutor, Workers};
@@ -188,6 +191,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         self.vectors.first_exceeding(&self.gpu, values, limit)
+    }
+    fn begin_check(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
+        Ok(Some(Box::new(self.vectors.begin_check(&self.gpu, values, limit)?)))
     }
     fn is_gpu(&self) -> bool {
         true

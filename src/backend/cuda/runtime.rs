@@ -1,6 +1,7 @@
 //! GPUs, their contexts, streams and modules. Each call restores the caller's current context.
 
 use super::compile::{self, Kernels};
+use super::host_word::HostWords;
 use super::library::{check, context_exists, context_number, driver};
 use super::memory_cache::DeviceMemoryCache;
 use crate::base::error::{bail, ErrorKind, Result};
@@ -137,9 +138,16 @@ impl PrimaryContext {
                  again"
             );
         }
-        // SAFETY: the context exists, since its users hold it.
-        check(unsafe { cu::cuCtxPushCurrent_v2(self.handle) }, "using the GPU")?;
-        Ok(ContextGuard(PhantomData))
+        let mut current = null_mut();
+        // SAFETY: the driver has started.
+        let asked = unsafe { cu::cuCtxGetCurrent(&mut current) };
+        // Usually the caller's context is this one, and nothing has to be changed.
+        let pushed = asked != cu::CUresult::CUDA_SUCCESS || current != self.handle;
+        if pushed {
+            // SAFETY: the context exists, since its users hold it.
+            check(unsafe { cu::cuCtxPushCurrent_v2(self.handle) }, "using the GPU")?;
+        }
+        Ok(ContextGuard { pushed, context: PhantomData })
     }
 }
 
@@ -157,6 +165,8 @@ pub struct Context {
     idle: Mutex<DeviceMemoryCache>,
     /// Streams of deleted plans without queued work, for later plans.
     idle_streams: Mutex<Vec<cu::CUstream>>,
+    /// Host memory that kernels write.
+    pub(super) words: HostWords,
 }
 
 /// The module of one source with one set of options, once it is loaded.
@@ -190,8 +200,8 @@ impl Context {
         // SAFETY: the device exists; released when this is dropped.
         check(unsafe { cu::cuDevicePrimaryCtxRetain(&mut handle, device) }, &format!("starting GPU {index}"))?;
         let primary = PrimaryContext { handle, number: context_number(handle) };
-        let (modules, idle, idle_streams) = Default::default();
-        Ok(Context { index, properties, device, primary, modules, idle, idle_streams })
+        let (modules, idle, idle_streams, words) = Default::default();
+        Ok(Context { index, properties, device, primary, modules, idle, idle_streams, words })
     }
 
     /// Returns whether the driver's context still exists; `None` if the driver cannot tell.
@@ -304,6 +314,10 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         self.free_idle_memory();
+        if let Ok(_current) = self.enter() {
+            // SAFETY: the context is current. Users of words also hold the context, so there are none left.
+            unsafe { self.words.free() };
+        }
         // Unload the modules before releasing their context.
         self.modules().clear();
         // SAFETY: retained once, in `open`. A reset of the GPU by another part of the process does not change how often
@@ -313,13 +327,19 @@ impl Drop for Context {
 }
 
 /// Guard during whose life the context is the thread's current one.
-pub struct ContextGuard<'a>(PhantomData<(&'a Context, *mut ())>);
+pub struct ContextGuard<'a> {
+    pushed: bool,
+    context: PhantomData<(&'a Context, *mut ())>,
+}
 
 impl Drop for ContextGuard<'_> {
     fn drop(&mut self) {
-        let mut popped = null_mut();
-        // SAFETY: pops the context that `enter` pushed on this thread. The guard stays on the thread, and guards nest.
-        unsafe { cu::cuCtxPopCurrent_v2(&mut popped) };
+        if self.pushed {
+            let mut popped = null_mut();
+            // SAFETY: pops the context that `enter` pushed on this thread. The guard stays on the thread, and guards
+            // nest.
+            unsafe { cu::cuCtxPopCurrent_v2(&mut popped) };
+        }
     }
 }
 

@@ -10,8 +10,9 @@ use crate::base::error::Result;
 /// Threads per block, and keys per block in a sort.
 const THREADS: usize = 256;
 const SORTED_TOGETHER: usize = 4096;
-/// Maximum number of segments of a tile that one warp sums.
-const FEW_SEGMENTS: u32 = 8;
+/// Maximum number of segments of a tile that one warp sums. With more, the warps of a block share a plane; for fewer
+/// segments a block of many warps takes longer to start than to sum.
+const FEW_SEGMENTS: u32 = 32;
 
 /// Name of the arrays in the message for lack of memory.
 pub const WHAT: &str = "the sorted samples";

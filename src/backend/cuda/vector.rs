@@ -3,6 +3,7 @@
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
+use super::number_check::NumberCheck;
 use super::runtime::Function;
 use crate::backend::MAX_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
@@ -28,14 +29,15 @@ pub struct Vectors {
     add_differences: Function,
     csr_multiply: Function,
     ramp: Function,
-    first_exceeding: Function,
+    first_beyond: Function,
     /// Maximum number of blocks per kernel: enough to fill the GPU.
     blocks: usize,
     /// Sums of blocks, and the number of finished blocks; used by one kernel after the other.
     partial: DeviceArray<f64>,
     /// Real and imaginary parts of products with at most [`MAX_PROJECTIONS`] arrays.
     products: DeviceArray<f64>,
-    ticket: DeviceArray<u32>,
+    /// For kernels whose last block completes the work: the number of finished blocks, and their largest number.
+    ticket: DeviceArray<u64>,
 }
 
 /// Returns the source with its usual options.
@@ -62,11 +64,11 @@ impl Vectors {
             add_differences: function("add_differences")?,
             csr_multiply: function("csr_multiply")?,
             ramp: function("ramp")?,
-            first_exceeding: function("first_beyond")?,
+            first_beyond: function("first_beyond")?,
             blocks,
             partial: gpu.zeros(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
             products: gpu.zeros(2 * MAX_PROJECTIONS, "sums of vectors")?,
-            ticket: gpu.zeros(1, "sums of vectors")?,
+            ticket: gpu.zeros(2, "sums of vectors")?,
         })
     }
 
@@ -264,6 +266,20 @@ impl Vectors {
         };
     }
 
+    /// Queues a check for complex numbers that are not below `limit` (including NaN).
+    pub fn begin_check<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, limit: T) -> Result<NumberCheck> {
+        let check = NumberCheck::new(gpu.stream())?;
+        let (n, first) = (x.len() as u64, check.device_address());
+        let (latest, ticket) = (self.ticket.view().part(1..2).pointer(), self.ticket.pointer());
+        // SAFETY: the kernel's parameters are these. It reads n elements, writes one index, and leaves the other two
+        // words as they were. The check keeps the index's memory until it is written.
+        unsafe {
+            launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x.pointer(), n, limit, latest, ticket, first)
+        };
+        gpu.check_queued()?;
+        Ok(check)
+    }
+
     /// Returns the first complex number that is not below `limit` (including NaN), and its index.
     pub fn first_exceeding<T: Real>(
         &self,
@@ -271,17 +287,7 @@ impl Vectors {
         x: ComplexSlice<T>,
         limit: T,
     ) -> Result<Option<(usize, Complex<T>)>> {
-        let n = x.len() as u64;
-        let mut first = gpu.array::<u64>(1, "a check")?;
-        gpu.fill(first.view_mut(), 0xff);
-        // SAFETY: the kernel's parameters are these; it reads n elements and writes one index.
-        unsafe { launch!(gpu, &self.first_exceeding, self.grid(n), BLOCK, 0; x.pointer(), n, limit, first.pointer()) };
-        let mut found = [0u64];
-        gpu.download(first.view(), &mut found)?;
-        if found[0] >= n {
-            return Ok(None);
-        }
-        let index = found[0] as usize;
+        let Some(index) = self.begin_check(gpu, x, limit)?.first()? else { return Ok(None) };
         let mut value = [Complex::new(T::ZERO, T::ZERO)];
         gpu.download(x.part(index..index + 1), &mut value)?;
         Ok(Some((index, value[0])))

@@ -207,6 +207,11 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
+    /// Returns whether the transform is one NUFFT, without off-resonance or decay.
+    pub(super) fn is_plain_nufft(&self) -> bool {
+        matches!(self.trajectory.transform, EncodingTransform::Nufft(_))
+    }
+
     /// Returns window and grid; `None` for exact sums.
     pub fn gridding_params(&self) -> Option<&GriddingParams> {
         self.nufft().map(Nufft::choice)

@@ -1,0 +1,94 @@
+//! A check for numbers that are not finite or too large, whose result the host reads while later work is queued.
+
+use super::host_word::HostWord;
+use super::library::check;
+use super::runtime::Stream;
+use crate::base::error::{bail, Result};
+use crate::base::input_check::PendingCheck;
+use cudarc::driver::sys as cu;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Value of the word before the kernel has written its result; no array is that long.
+const PENDING: u64 = u64::MAX - 1;
+/// Value of the word if all numbers are below the limit.
+const ALL_BELOW: u64 = u64::MAX;
+/// Time between two queries of the stream, which find out if it has failed.
+const QUERY_PERIOD: Duration = Duration::from_micros(50);
+
+/// A check that is queued on a stream.
+pub struct NumberCheck {
+    /// `None` once the result has been read.
+    word: Option<HostWord>,
+    stream: Arc<Stream>,
+}
+
+impl NumberCheck {
+    /// Returns a check for the kernel that is about to be queued.
+    pub fn new(stream: &Arc<Stream>) -> Result<Self> {
+        Ok(NumberCheck { word: Some(HostWord::new(&stream.context, PENDING)?), stream: stream.clone() })
+    }
+
+    /// Returns the address where the kernel writes its result.
+    pub fn device_address(&self) -> u64 {
+        self.word.as_ref().expect("the kernel has not been queued").device_address()
+    }
+
+    /// Waits for the index of the first number that is not below the limit.
+    pub fn first(&mut self) -> Result<Option<usize>> {
+        let word = self.word.take().expect("the result is read once");
+        match self.read(&word) {
+            Ok(ALL_BELOW) => Ok(None),
+            Ok(index) => Ok(Some(index as usize)),
+            Err(e) => {
+                // The kernel may still write the word, for example if it was captured in a graph.
+                std::mem::forget(word);
+                Err(e)
+            }
+        }
+    }
+
+    fn read(&self, word: &HostWord) -> Result<u64> {
+        let mut queried = Instant::now();
+        loop {
+            let value = word.value().load(Ordering::Acquire);
+            if value != PENDING {
+                return Ok(value);
+            }
+            if queried.elapsed() < QUERY_PERIOD {
+                std::hint::spin_loop();
+                continue;
+            }
+            let _current = self.stream.context.enter()?;
+            // SAFETY: the stream exists.
+            match unsafe { cu::cuStreamQuery(self.stream.handle()) } {
+                cu::CUresult::CUDA_ERROR_NOT_READY => std::thread::yield_now(),
+                status => {
+                    check(status, "checking numbers on the GPU")?;
+                    let value = word.value().load(Ordering::Acquire);
+                    if value == PENDING {
+                        bail!(DeviceFailed, "the GPU has not checked the numbers, although it has completed its work");
+                    }
+                    return Ok(value);
+                }
+            }
+            queried = Instant::now();
+        }
+    }
+}
+
+impl PendingCheck for NumberCheck {
+    fn wait(&mut self) -> Result<bool> {
+        Ok(self.first()?.is_none())
+    }
+}
+
+impl Drop for NumberCheck {
+    fn drop(&mut self) {
+        if self.word.is_some() {
+            // The word must not be used again before the kernel has written it. A failure is reported by other calls.
+            let _ = self.first();
+        }
+    }
+}
