@@ -165,6 +165,52 @@ fn results_are_the_same_bytes_for_any_number_of_threads() {
     }
 }
 
+/// Checks that coils give the same bytes together as alone, for fewer and more coils than threads. Each thread then
+/// transforms a coil, and some help others. Half of the samples are close to each other.
+#[test]
+fn coils_give_the_same_bytes_together_as_alone() {
+    fn check<T: Real>(dims: &[usize], tolerance: f64, random: &mut Random) {
+        const COILS: usize = 19;
+        let (samples, voxels) = (2500, dims.iter().product::<usize>());
+        let mut k = random.trajectory::<T>(dims.len(), samples);
+        for axis in &mut k {
+            axis[..samples / 2].iter_mut().for_each(|k| *k = T::of(0.05 * k.wide()));
+        }
+        let (d, x) = (random.complexes::<T>(samples * COILS), random.complexes::<T>(voxels * COILS));
+        let bits = |values: &[Complex<T>]| -> Vec<[u64; 2]> {
+            values.iter().map(|z| [z.re.wide().to_bits(), z.im.wide().to_bits()]).collect()
+        };
+        // Returns samples and images of these coils.
+        let run = |coils: std::ops::Range<usize>, threads: usize| {
+            let options = Options { threads, tolerance, device: Device::Cpu, ..Options::default() };
+            let plan = Plan::new(&Geometry::new(dims, &slices(&k)).coils(coils.len()), &options).unwrap();
+            let (mut image, mut data) = (poisoned(voxels * coils.len()), poisoned(samples * coils.len()));
+            plan.forward(&x[coils.start * voxels..coils.end * voxels], &mut data).unwrap();
+            plan.adjoint(&d[coils.start * samples..coils.end * samples], &mut image).unwrap();
+            (bits(&data), bits(&image))
+        };
+        let (mut data, mut image) = (Vec::new(), Vec::new());
+        for coil in 0..COILS {
+            let (of_coil, image_of_coil) = run(coil..coil + 1, 1);
+            data.extend(of_coil);
+            image.extend(image_of_coil);
+        }
+        for threads in [1, 2, 3, 16, 40] {
+            for coils in [2, 7, COILS] {
+                let (together, images) = run(0..coils, threads);
+                let at = format!("{} {dims:?} {tolerance}, {coils} coils, {threads} threads", T::NAME);
+                assert!(together == data[..coils * samples], "forward, {at}, seed {}", random.seed);
+                assert!(images == image[..coils * voxels], "adjoint, {at}, seed {}", random.seed);
+            }
+        }
+    }
+    let mut random = Random::fresh();
+    for dims in [&[29usize, 86][..], &[136, 130], &[1, 40], &[12, 20, 16], &[34, 9, 40]] {
+        check::<f32>(dims, 1e-3, &mut random);
+        check::<f64>(dims, 1e-8, &mut random);
+    }
+}
+
 /// Runs the tests at all levels of the vector unit, not only at this machine's best one.
 #[test]
 fn every_level_of_the_vector_unit_passes() {

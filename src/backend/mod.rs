@@ -11,10 +11,12 @@ pub mod cuda;
 mod direct_lists;
 
 use crate::base::error::Result;
-use crate::base::input_check::PendingCheck;
+use crate::base::input_check::{self, PendingCheck};
+use crate::base::interrupt;
 pub use crate::base::off_resonance::OffResonance;
 pub use crate::base::real::Element;
 use crate::base::real::Real;
+use crate::base::sizes::product;
 use crate::base::warning::Warning;
 use crate::base::workers::Workers;
 pub use arrays::{DevicePointer, DeviceSlice, DeviceSliceMut, Sink, Source, Span};
@@ -256,6 +258,44 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Computes grid(u) = sum_r correction(r) image(r) exp(-i 2 pi u r / G). Several images may be concatenated, and
     /// the same number of grids.
     fn image_to_grid(&self, f: &Self::GridFft, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>);
+
+    /// Computes images of arrays of samples: [`Backend::spread`], then [`Backend::grid_to_image`]. Can be interrupted
+    /// with `Cancelled`, which leaves the images half written.
+    fn samples_to_image(
+        &self,
+        g: &Self::Gridder,
+        f: &Self::GridFft,
+        values: Complexes<Self, T>,
+        mut grid: ComplexesMut<Self, T>,
+        image: ComplexesMut<Self, T>,
+    ) -> Result<()> {
+        self.spread(g, values, Self::reborrow(&mut grid));
+        interrupt::check("an adjoint transform")?;
+        input_check::confirm()?;
+        self.grid_to_image(f, grid, image);
+        Ok(())
+    }
+    /// Computes samples of images: [`Backend::image_to_grid`], then [`Backend::interpolate`]. Can be interrupted with
+    /// `Cancelled`, before any sample is written.
+    fn image_to_samples(
+        &self,
+        g: &Self::Gridder,
+        f: &Self::GridFft,
+        image: Complexes<Self, T>,
+        mut grid: ComplexesMut<Self, T>,
+        values: ComplexesMut<Self, T>,
+    ) -> Result<()> {
+        self.image_to_grid(f, image, Self::reborrow(&mut grid));
+        interrupt::check("a forward transform")?;
+        input_check::confirm()?;
+        self.interpolate(g, Self::as_view(&grid), values);
+        Ok(())
+    }
+    /// Returns the number of arrays of `samples` samples on this grid that are best transformed together; 0 if a single
+    /// grid exceeds the cache.
+    fn transform_batch(&self, grid: &[usize], _samples: usize) -> usize {
+        self.batch_bytes() / product(&[product(grid), size_of::<Complex<T>>()]).max(1)
+    }
 
     /// Plans the convolution of images of `dims` voxels with `kernels` kernels.
     fn convolver(&self, dims: &[usize], kernels: usize) -> Result<Self::Convolver>;

@@ -2,7 +2,7 @@
 
 use crate::backend::Backend;
 use crate::base::defaults;
-use crate::base::error::{bail, checked_product, ErrorKind, Result};
+use crate::base::error::{bail, ErrorKind, Result};
 use crate::base::off_resonance::OffResonanceRange;
 use crate::base::options::{Method, Normal, Options};
 use crate::base::real::Real;
@@ -109,7 +109,7 @@ impl TransformParams {
         let Some(nodes) = self.nodes() else { return 1 };
         let images = if size.coil_maps { batch_size } else { 1 };
         let bytes = product(&[images, size.voxels(), 2 * size_of::<Complex<T>>()]);
-        cached_batch_size::<T, B>(b, options, nodes.len(), bytes)
+        even_batch_size(options, nodes.len(), b.batch_bytes() / bytes.max(1))
     }
 
     /// Returns the bytes of Q once it has been computed. With off-resonance, they include a spectrum and the voxel
@@ -159,7 +159,7 @@ impl OffResonanceTerms {
         };
         let segment_batch_size = match (&segments, gridding) {
             (Some(segments), Some(gridding)) => {
-                cached_batch_size::<T, B>(b, options, segments.len(), grid_bytes::<T>(gridding)?)
+                even_batch_size(options, segments.len(), b.transform_batch(&gridding.grid, size.samples))
             }
             _ => 1,
         };
@@ -167,10 +167,10 @@ impl OffResonanceTerms {
     }
 }
 
-/// Returns how many of `count` arrays of `bytes` each are processed at once: groups of nearly equal size that stay in
-/// cache. Under a memory limit the size is 1, so that a group never uses memory that a later operation needs.
-pub(crate) fn cached_batch_size<T: Real, B: Backend<T>>(b: &B, options: &Options, count: usize, bytes: usize) -> usize {
-    let max = if options.memory_limit.is_some() { 1 } else { (b.batch_bytes() / bytes.max(1)).clamp(1, count) };
+/// Returns how many of `count` arrays are processed at once: groups of nearly equal size, of at most `max` arrays.
+/// Under a memory limit the size is 1, so that a group never uses memory that a later operation needs.
+pub(crate) fn even_batch_size(options: &Options, count: usize, max: usize) -> usize {
+    let max = if options.memory_limit.is_some() { 1 } else { max.clamp(1, count) };
     count.div_ceil(count.div_ceil(max))
 }
 
@@ -182,9 +182,4 @@ fn gridding_share(band: &OffResonanceRange) -> f64 {
         }
         _ => GRIDDING_SHARE,
     }
-}
-
-/// Returns the bytes of one oversampled grid.
-pub(crate) fn grid_bytes<T: Real>(gridding: &GriddingParams) -> Result<usize> {
-    checked_product(&[&gridding.grid[..], &[size_of::<Complex<T>>()]].concat(), "the oversampled grid")
 }

@@ -22,7 +22,6 @@ pub mod choice {
 use crate::backend::{Backend, Complexes, ComplexesMut, Span};
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_box, Result};
-use crate::base::input_check;
 use crate::base::interrupt;
 use crate::base::real::Real;
 use gridding_params::{choose, GriddingParams, WindowRequest};
@@ -134,22 +133,16 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     pub fn adjoint(&self, backend: &B, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
         let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
-        backend.spread(&self.gridder, values, backend.view_mut(&mut grid).part(cells.clone()));
-        interrupt::check("an adjoint transform")?;
-        input_check::confirm()?;
-        backend.grid_to_image(&self.grid_state.fft, backend.view_mut(&mut grid).part(cells), image);
-        Ok(())
+        let grid = backend.view_mut(&mut grid).part(cells);
+        backend.samples_to_image(&self.gridder, &self.grid_state.fft, values, grid, image)
     }
 
     /// Computes values(m) = sum_r image(r) exp(-i 2 pi k_m.r) for one or several consecutive arrays.
     pub fn forward(&self, backend: &B, image: Complexes<B, T>, values: ComplexesMut<B, T>) -> Result<()> {
         let cells = self.cells(values.len(), image.len());
         let mut grid = self.grid(backend)?;
-        backend.image_to_grid(&self.grid_state.fft, image, backend.view_mut(&mut grid).part(cells.clone()));
-        interrupt::check("a forward transform")?;
-        input_check::confirm()?;
-        backend.interpolate(&self.gridder, backend.view(&grid).part(cells), values);
-        Ok(())
+        let grid = backend.view_mut(&mut grid).part(cells);
+        backend.image_to_samples(&self.gridder, &self.grid_state.fft, image, grid, values)
     }
 
     /// Computes the adjoint as far as the oversampled grid, with k = 0 in the first cell.

@@ -1,5 +1,6 @@
 //! The CPU backend: arrays are vectors, views are slices, and the plan's threads share the work.
 
+mod array_tasks;
 mod backprojection;
 pub mod cost;
 mod device;
@@ -13,11 +14,14 @@ mod vector;
 use super::{Backend, Csr, Element, MapPresence, Sink, Source, Spoke};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::first_exceeding;
+use crate::base::interrupt;
 use crate::base::memory::{Aligned, ALWAYS_FRESH};
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::narrow;
+use crate::base::sizes::product;
 use crate::base::warning::Warning;
-use crate::base::workers::Workers;
+use crate::base::workers::{SharedSlice, Workers};
+use array_tasks::{each_array, is_task_per_array};
 use backprojection::Backprojector;
 pub use device::Cpu;
 use direct::DirectSum;
@@ -175,10 +179,26 @@ impl<T: SimdReal> Backend<T> for Cpu {
         Gridder::<T>::bytes(self.threads.count(), self.level, samples, grid, width, arrays)
     }
     fn spread(&self, g: &Gridder<T>, values: &[Complex<T>], grid: &mut [Complex<T>]) {
-        g.spread(&self.threads, values, grid);
+        if !g.has_task_per_array(&self.threads, g.arrays(values.len(), grid.len())) {
+            return g.spread(&self.threads, values, grid);
+        }
+        let arrays = g.arrays(values.len(), grid.len());
+        let grid = SharedSlice::new(grid);
+        each_array(&self.threads, arrays, |threads, array| {
+            // SAFETY: each task has its own array.
+            g.spread(threads, array.part(values), unsafe { array.part_mut(&grid) });
+        });
     }
     fn interpolate(&self, g: &Gridder<T>, grid: &[Complex<T>], values: &mut [Complex<T>]) {
-        g.interpolate(&self.threads, grid, values);
+        if !g.has_task_per_array(&self.threads, g.arrays(values.len(), grid.len())) {
+            return g.interpolate(&self.threads, grid, values);
+        }
+        let arrays = g.arrays(values.len(), grid.len());
+        let values = SharedSlice::new(values);
+        each_array(&self.threads, arrays, |threads, array| {
+            // SAFETY: each task has its own array.
+            g.interpolate(threads, array.part(grid), unsafe { array.part_mut(&values) });
+        });
     }
 
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<GridFft<T>> {
@@ -192,6 +212,65 @@ impl<T: SimdReal> Backend<T> for Cpu {
     }
     fn image_to_grid(&self, f: &GridFft<T>, image: &[Complex<T>], grid: &mut [Complex<T>]) {
         f.image_to_grid(&self.threads, image, grid);
+    }
+
+    fn samples_to_image(
+        &self,
+        g: &Gridder<T>,
+        f: &GridFft<T>,
+        values: &[Complex<T>],
+        grid: &mut [Complex<T>],
+        image: &mut [Complex<T>],
+    ) -> Result<()> {
+        let arrays = g.arrays(values.len(), grid.len());
+        if !g.has_task_per_array(&self.threads, arrays) {
+            g.spread(&self.threads, values, grid);
+            interrupt::check("an adjoint transform")?;
+            f.grid_to_image(&self.threads, grid, image);
+            return Ok(());
+        }
+        let (grid, image) = (SharedSlice::new(grid), SharedSlice::new(image));
+        each_array(&self.threads, arrays, |threads, array| {
+            // SAFETY: each task has its own array.
+            let (grid, image) = unsafe { (array.part_mut(&grid), array.part_mut(&image)) };
+            g.spread(threads, array.part(values), grid);
+            f.grid_to_image(threads, grid, image);
+        });
+        Ok(())
+    }
+    fn image_to_samples(
+        &self,
+        g: &Gridder<T>,
+        f: &GridFft<T>,
+        image: &[Complex<T>],
+        grid: &mut [Complex<T>],
+        values: &mut [Complex<T>],
+    ) -> Result<()> {
+        let arrays = g.arrays(values.len(), grid.len());
+        if !g.has_task_per_array(&self.threads, arrays) {
+            f.image_to_grid(&self.threads, image, grid);
+            interrupt::check("a forward transform")?;
+            g.interpolate(&self.threads, grid, values);
+            return Ok(());
+        }
+        let (grid, values) = (SharedSlice::new(grid), SharedSlice::new(values));
+        each_array(&self.threads, arrays, |threads, array| {
+            // SAFETY: each task has its own array.
+            let (grid, values) = unsafe { (array.part_mut(&grid), array.part_mut(&values)) };
+            f.image_to_grid(threads, array.part(image), grid);
+            g.interpolate(threads, grid, values);
+        });
+        Ok(())
+    }
+    fn transform_batch(&self, grid: &[usize], samples: usize) -> usize {
+        let cell = size_of::<Complex<T>>();
+        let cached = Backend::<T>::batch_bytes(self) / product(&[product(grid), cell]).max(1);
+        let threads = self.threads.count();
+        if is_task_per_array(threads, samples, grid, cell) {
+            cached.max(threads)
+        } else {
+            cached
+        }
     }
 
     fn convolver(&self, dims: &[usize], kernels: usize) -> Result<Convolver<T>> {

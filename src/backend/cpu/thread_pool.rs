@@ -32,11 +32,15 @@ const ENOMEM: i32 = 12;
 /// Time that a thread spins before it sleeps. Most regions follow one another faster than a thread wakes up, which
 /// takes 20 to 200 microseconds.
 const SPIN_TIME: Duration = Duration::from_micros(200);
+/// Number of checks of a spinning thread before it yields its processor, a call of the system that may be slow.
+const SPINS_BEFORE_YIELD: u32 = 16;
 
 /// The threads of a plan: the calling thread and up to `count - 1` of the process's workers.
 pub struct Threads {
     team: Arc<Team>,
     count: usize,
+    /// Whether the team counts these threads: not those of [`Threads::share`].
+    is_member: bool,
 }
 
 /// The team of this process, while a plan exists. The lock is held while a plan is created or dropped. A forked process
@@ -213,7 +217,12 @@ impl Threads {
         let (registry, team) = Team::shared();
         let admitted = team.admit(count);
         team.leave(registry);
-        admitted.map(|()| Threads { team, count })
+        admitted.map(|()| Threads { team, count, is_member: true })
+    }
+
+    /// Returns the threads for one of `regions` regions that run at once. Together, the regions use all threads.
+    pub fn share(&self, regions: usize) -> Threads {
+        Threads { team: self.team.clone(), count: self.count.div_ceil(regions.max(1)), is_member: false }
     }
 
     /// Returns the requested number of threads, including the calling thread.
@@ -292,11 +301,11 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        if self.team.process == std::process::id() {
+        if self.is_member && self.team.process == std::process::id() {
             let registry = registry();
             self.team.dismiss(self.count);
             self.team.leave(registry);
-        } else {
+        } else if self.is_member {
             // A forked process has no workers to end, and its parent's locks may be locked for ever. The handles of the
             // parent's threads must not be dropped because these threads do not exist here.
             std::mem::forget(self.team.clone());
@@ -529,8 +538,11 @@ impl WorkerPool {
 fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     loop {
-        if condition() {
-            return true;
+        for _ in 0..SPINS_BEFORE_YIELD {
+            if condition() {
+                return true;
+            }
+            std::hint::spin_loop();
         }
         if started.elapsed() >= SPIN_TIME {
             return false;
@@ -595,13 +607,12 @@ mod tests {
                 });
             }
         });
-        let all: usize = (0..SLOTS + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6)).sum();
-        assert_eq!(hits.into_inner(), all);
+        let all = (0..SLOTS + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6));
+        assert_eq!(hits.into_inner(), all.sum::<usize>());
         // Other tests may briefly have regions at the same time.
         let pool = &threads.team.pool;
-        assert!(becomes_true(
-            || pool.held_slots.load(Ordering::SeqCst) == 0 && pool.open_slots.load(Ordering::SeqCst) == 0
-        ));
+        let has_no_bit = |slots: &AtomicU32| slots.load(Ordering::SeqCst) == 0;
+        assert!(becomes_true(|| has_no_bit(&pool.held_slots) && has_no_bit(&pool.open_slots)));
     }
 
     /// A panic must reach the caller, who turns it into an error, and the pool must remain usable.

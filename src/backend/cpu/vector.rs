@@ -12,9 +12,25 @@ use crate::base::workers::{chunk_len, fold, SharedSlice, Workers};
 use num_complex::Complex;
 use std::ops::Range;
 
+/// Minimum number of elements of a chunk that is computed from several arrays.
+const SHORT_CHUNK: usize = 256;
+
 /// Calls `f(chunk of z, its first index)` for all chunks.
 pub fn each_chunk<E: Send>(threads: &Threads, z: &mut [E], f: impl Fn(&mut [E], usize) + Sync) {
     each_chunk_of_arrays(threads, z.len(), z, |z, _, start| f(z, start));
+}
+
+/// Calls `f(chunk of z, its first index)` for all chunks, if each element of z is computed from `arrays` arrays. Chunks
+/// are shorter than otherwise, since they take longer.
+fn each_short_chunk<E: Send>(threads: &Threads, arrays: usize, z: &mut [E], f: impl Fn(&mut [E], usize) + Sync) {
+    let len = z.len();
+    let chunk = (chunk_len(len) / arrays.max(1)).next_multiple_of(SHORT_CHUNK);
+    let shared = SharedSlice::new(z);
+    threads.run(len.div_ceil(chunk), |i| {
+        let start = i * chunk;
+        // SAFETY: chunks do not overlap.
+        f(unsafe { shared.part(start, chunk.min(len - start)) }, start);
+    });
 }
 
 /// Calls `f(chunk of an array, index of the array, first index of the chunk)` for all chunks of the arrays of `len`
@@ -292,7 +308,7 @@ pub fn multiply<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &
 pub fn add_conj_products<T: SimdReal>(cpu: &Cpu, x: &[Complex<T>], y: &[Complex<T>], z: &mut [Complex<T>]) {
     assert!(x.len() == y.len() && x.len().is_multiple_of(z.len()));
     let len = z.len();
-    each_chunk(&cpu.threads, z, |z, start| {
+    each_short_chunk(&cpu.threads, x.len() / len.max(1), z, |z, start| {
         for (x, y) in x.chunks_exact(len).zip(y.chunks_exact(len)) {
             let (x, y) = (&x[start..][..z.len()], &y[start..][..z.len()]);
             run_elementwise(

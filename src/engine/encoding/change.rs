@@ -72,8 +72,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let b = self.b();
         let size = self.size_after(&change, band);
         let same_params = params == self.execution.transform;
-        let batch_size =
-            if same_params { self.execution.batch_size } else { Self::batch_size(b, &size, options, &params)? };
+        let batch_size = Self::batch_size(b, &size, options, &params)?;
         let same_batch_size = batch_size == self.execution.batch_size;
         let same_sample_count = size.samples == self.samples;
         let requirements = MemoryRequirements::new(b, &size, options, &params, batch_size)?;

@@ -1,7 +1,7 @@
 //! Memory of an encoding: batch sizes, the bytes it holds, and the caller's memory limit.
 
 use super::super::memory::{MemoryLimit, MemoryRequirements};
-use super::super::transform_params::{cached_batch_size, grid_bytes, TransformParams};
+use super::super::transform_params::{even_batch_size, TransformParams};
 use super::state::CoilMaps;
 use super::Encoding;
 use crate::backend::{Backend, Span};
@@ -33,7 +33,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     pub fn batch_size(b: &B, size: &ScanSize, options: &Options, params: &TransformParams) -> Result<usize> {
         let Some(gridding) = &params.gridding else { return Ok(1) };
         let arrays = if size.coil_maps { size.coils } else { size.coils.saturating_mul(size.frames) };
-        Ok(cached_batch_size::<T, B>(b, options, arrays, grid_bytes::<T>(gridding)?))
+        Ok(even_batch_size(options, arrays, b.transform_batch(&gridding.grid, size.samples)))
     }
 
     /// Returns the bytes that a plan and the buffers of its transforms occupy. Coil maps on a GPU are not included, as

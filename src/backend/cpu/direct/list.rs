@@ -147,6 +147,17 @@ impl<T: SimdReal> ListSumKernel<'_, T> {
     }
 }
 
+/// Returns vectors of the coordinates of point `i`. A closure in `map` would not always be inlined, and its vectors
+/// would then be passed through memory.
+#[inline(always)]
+fn splat_point<T: SimdReal, V: Vector<T>, const D: usize>(points: [&[T]; D], i: usize) -> [V; D] {
+    let mut point = [V::splat(T::ZERO); D];
+    for (axis, points) in point.iter_mut().zip(points) {
+        *axis = V::splat(points[i]);
+    }
+    point
+}
+
 /// Returns the real and imaginary parts of the sums over a block of points, at the points `p` with the decay `e`.
 #[inline(always)]
 fn block_sums<T: SimdReal, V: Vector<T>, const D: usize, const DECAYS: bool>(
@@ -160,11 +171,11 @@ fn block_sums<T: SimdReal, V: Vector<T>, const D: usize, const DECAYS: bool>(
     let from = from.map(|axis| &axis[..values.len()]);
     let decay = if DECAYS { &decay[..values.len()] } else { decay };
     // The phases of the next point are computed while a point is summed, which gives more independent operations.
-    let mut next = phases(from.map(|axis| V::splat(axis[0])), p);
+    let mut next = phases(splat_point(from, 0), p);
     for (b, value) in values.iter().enumerate() {
         let current = next;
         let after = (b + 1).min(values.len() - 1);
-        next = phases(from.map(|axis| V::splat(axis[after])), p);
+        next = phases(splat_point(from, after), p);
         let (re, im) = (V::splat(value.re), V::splat(value.im));
         let (mut cos, mut sin) = cos_sin(current);
         if DECAYS {

@@ -23,6 +23,7 @@ use crate::base::workers::SharedSlice;
 use lanes::{LaneFft, LaneTransform, LineMapping, Lines};
 use num_complex::Complex;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Minimum number of planes for which tasks are whole planes. Fewer planes are divided into rows and columns.
 const MIN_WHOLE_PLANES: usize = 16;
@@ -62,7 +63,8 @@ impl<T: SimdReal> FftAxis<T> {
 pub struct GridFft<T> {
     level: Level,
     lanes: usize,
-    axes: [FftAxis<T>; 3],
+    /// Equal axes share their tables.
+    axes: [Arc<FftAxis<T>>; 3],
     buffers: Pool<Aligned<T>>,
 }
 
@@ -83,7 +85,16 @@ impl<T: SimdReal> GridFft<T> {
             }
             None => FftAxis::new(1, 1, 0, vec![T::ONE]),
         };
-        let axes = [axis(0)?, axis(1)?, axis(2)?];
+        let is_equal = |a: usize, b: usize| {
+            b < dims.len() && dims[a] == dims[b] && grid[a] == grid[b] && correction[a] == correction[b]
+        };
+        let x = Arc::new(axis(0)?);
+        let y = if is_equal(0, 1) { x.clone() } else { Arc::new(axis(1)?) };
+        let z = match [(0, &x), (1, &y)].into_iter().find(|&(a, _)| is_equal(a, 2)) {
+            Some((_, axis)) => axis.clone(),
+            None => Arc::new(axis(2)?),
+        };
+        let axes = [x, y, z];
         let lanes = level.lanes::<T>();
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
         let mut arena =

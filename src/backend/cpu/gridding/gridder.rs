@@ -2,8 +2,9 @@
 
 use super::schedule::{MergeProgress, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
-use super::taps::{taps_len, Polynomials, Taps};
+use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
+use crate::backend::cpu::array_tasks::is_task_per_array;
 use crate::backend::cpu::simd::{Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
@@ -20,6 +21,8 @@ pub struct Gridder<T> {
     pub(super) samples: SortedSamples<T>,
     /// Maximum number of arrays per call.
     arrays: usize,
+    /// Whether each array of a call is one task. The buffers of a thread then hold one array.
+    has_array_tasks: bool,
     polynomials: Polynomials<T>,
     buffers: Arc<GriddingBuffers<T>>,
     progress: Pool<MergeProgress>,
@@ -43,6 +46,8 @@ pub struct ThreadBuffers<T> {
     pub taps: Aligned<T>,
     /// The values of a batch's samples, for each array.
     pub values: Aligned<Complex<T>>,
+    /// Column sums of a chunk of samples: see interpolate.rs. Empty if samples do not share rows.
+    pub columns: Aligned<T>,
 }
 
 /// Lengths of the buffers of one thread, in elements.
@@ -52,24 +57,27 @@ struct BufferLengths {
     blocks: usize,
     taps: usize,
     values: usize,
+    columns: usize,
 }
 
 impl BufferLengths {
     /// Computes the lengths for batches of `batch` samples.
-    fn new(tiling: &Tiling, batch: usize, arrays: usize) -> BufferLengths {
+    fn new<T>(tiling: &Tiling, batch: usize, arrays: usize) -> BufferLengths {
         let per_array = |len| product(&[arrays, len]);
         BufferLengths {
             cells: per_array(buffer_len(tiling)),
             blocks: per_array(block_len(tiling)),
             taps: taps_len(tiling),
             values: per_array(batch),
+            columns: if tiling.shares_rows::<T>() { CHUNK * tiling.layout.columns_len() } else { 0 },
         }
     }
 
     /// Returns the bytes of one thread.
     fn bytes<T>(&self) -> usize {
         let [cells, blocks, values] = [self.cells, self.blocks, self.values].map(AlignedArena::bytes::<Complex<T>>);
-        sum(&[cells, cells, blocks, AlignedArena::bytes::<T>(self.taps), values])
+        let [taps, columns] = [self.taps, self.columns].map(AlignedArena::bytes::<T>);
+        sum(&[cells, cells, blocks, taps, values, columns])
     }
 }
 
@@ -78,12 +86,16 @@ impl<T: SimdReal> ThreadBuffers<T> {
         // The taps are followed by zeros that are never overwritten.
         let mut taps = arena.array(sizes.taps);
         taps.fill(T::ZERO);
+        // So are the column sums of each sample.
+        let mut columns = arena.array(sizes.columns);
+        columns.fill(T::ZERO);
         ThreadBuffers {
             cells: arena.array(sizes.cells),
             compensation: arena.array(sizes.cells),
             blocks: arena.array(sizes.blocks),
             taps,
             values: arena.array(sizes.values),
+            columns,
         }
     }
 }
@@ -122,20 +134,32 @@ impl<T: SimdReal> Gridder<T> {
         }
         let tiling = Tiling::new::<T>(level, grid, window[0].len());
         let samples = SortedSamples::new(threads, level, k, grid, &tiling)?;
-        let sizes = BufferLengths::new(&tiling, longest_batch(count), arrays);
-        let buffers = match previous.filter(|previous| previous.buffers.sizes.values >= sizes.values) {
+        let has_array_tasks = is_task_per_array(threads.count(), count, grid, size_of::<Complex<T>>());
+        let together = if has_array_tasks { 1 } else { arrays };
+        let sizes = BufferLengths::new::<T>(&tiling, longest_batch(count), together);
+        let suffices =
+            |buffers: &GriddingBuffers<T>| buffers.sizes.values >= sizes.values && buffers.sizes.cells >= sizes.cells;
+        let buffers = match previous.filter(|previous| suffices(&previous.buffers)) {
             Some(previous) => previous.buffers.clone(),
             None => Arc::new(GriddingBuffers::new(threads.count(), sizes)?),
         };
         let progress = Pool::filled(1, || samples.schedule.progress())?;
-        Ok(Gridder { level, tiling, samples, arrays, polynomials: Polynomials::new(window)?, buffers, progress })
+        let polynomials = Polynomials::new(window)?;
+        Ok(Gridder { level, tiling, samples, arrays, has_array_tasks, polynomials, buffers, progress })
     }
 
     /// Estimates the bytes held, including the buffers of the threads.
     pub fn bytes(threads: usize, level: Level, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         let tiling = Tiling::new::<T>(level, grid, width);
-        let work = BufferLengths::new(&tiling, longest_batch(samples), arrays).bytes::<T>();
+        let has_array_tasks = is_task_per_array(threads, samples, grid, size_of::<Complex<T>>());
+        let together = if has_array_tasks { 1 } else { arrays };
+        let work = BufferLengths::new::<T>(&tiling, longest_batch(samples), together).bytes::<T>();
         sum(&[SortedSamples::<T>::bytes(&tiling, samples), product(&[threads, work])])
+    }
+
+    /// Returns whether each of several arrays is one task, see [`is_task_per_array`].
+    pub fn has_task_per_array(&self, threads: &Threads, arrays: usize) -> bool {
+        arrays > 1 && self.has_array_tasks && threads.count() > 1
     }
 
     /// Borrows the buffers of a thread. More are allocated only if several threads use the plan at once. If that fails,
@@ -184,7 +208,7 @@ impl<T: SimdReal> Gridder<T> {
     }
 
     /// Returns the number of arrays in `values` samples and in `grid` cells. Panics if they differ.
-    pub(super) fn arrays(&self, values: usize, grid: usize) -> usize {
+    pub fn arrays(&self, values: usize, grid: usize) -> usize {
         let cells = self.tiling.size.iter().product::<usize>();
         let arrays = grid / cells;
         assert_eq!(grid, arrays * cells);

@@ -9,6 +9,7 @@ use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::workers::SharedSlice;
 use num_complex::Complex;
+use std::ops::Range;
 
 impl<T: SimdReal> Gridder<T> {
     /// Implements [`crate::backend::Backend::interpolate`].
@@ -48,12 +49,26 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
     #[inline(always)]
     fn run<A: Arith>(mut self) {
         let g = self.gridder;
-        let (samples, buffer, layout) = (g.count(), g.buffer_len(), g.layout());
+        let (buffer, layout) = (g.buffer_len(), g.layout());
         self.copy_tile();
         assert!(self.work.cells.len() >= self.arrays * buffer);
         let cells: *const T = self.work.cells.as_ptr().cast();
         let [row, rows, _] = g.tiling.extent;
         let window = g.tiling.window(row, rows);
+        // The first condition is known to the compiler, which then makes no copies for single precision.
+        if size_of::<T>() == size_of::<f64>() && g.tiling.shares_rows::<T>() {
+            with_vectors!(layout.row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
+                for batch in batches(&self.part.points) {
+                    for first in batch.clone().step_by(CHUNK) {
+                        let count = CHUNK.min(batch.end - first);
+                        // SAFETY: sorting.rs placed the samples inside the buffer.
+                        unsafe { self.sum_columns::<A, N>(batch.len(), first, count) };
+                    }
+                    self.write_sums(batch);
+                }
+            });
+            return;
+        }
         with_vectors!(layout.window_vectors, A, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
             for batch in batches(&self.part.points) {
                 for first in batch.clone().step_by(CHUNK) {
@@ -72,19 +87,81 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
                         }
                     }
                 }
-                // The caller's order is used because samples mostly follow one another in it.
-                for (array, sums) in self.work.values.chunks_exact(batch.len()).take(self.arrays).enumerate() {
-                    for (&m, sum) in g.samples.order[batch.clone()].iter().zip(sums) {
-                        // SAFETY: every sample belongs to one batch of one part.
-                        unsafe { self.values.set(array * samples + m as usize, *sum) };
-                    }
-                }
+                self.write_sums(batch);
             }
         })
     }
 }
 
 impl<T: SimdReal> InterpolationKernel<'_, T> {
+    /// Writes the sums of a batch. The caller's order is used because samples mostly follow one another in it.
+    #[inline(always)]
+    fn write_sums(&self, batch: Range<usize>) {
+        let g = self.gridder;
+        for (array, sums) in self.work.values.chunks_exact(batch.len()).take(self.arrays).enumerate() {
+            for (&m, sum) in g.samples.order[batch.clone()].iter().zip(sums) {
+                // SAFETY: every sample belongs to one batch of one part.
+                unsafe { self.values.set(array * g.count() + m as usize, *sum) };
+            }
+        }
+    }
+
+    /// Sums the windows of `count` samples from `first` on, in a batch of `batch` samples, by columns: over y and z for
+    /// every cell along x, then over x. Rows are loaded in whole vectors of the tile, so that no load crosses a cache
+    /// line, and samples whose windows start in the same vector share the loads. The order of every sum is that of
+    /// [`window_sum`].
+    ///
+    /// # Safety
+    /// The windows must be inside the buffer.
+    #[inline(always)]
+    unsafe fn sum_columns<A: Arith, const N: usize>(&mut self, batch: usize, first: usize, count: usize) {
+        let g = self.gridder;
+        let (layout, lanes) = (g.layout(), T::V::<A>::LANES);
+        let [row, rows, _] = g.tiling.extent;
+        let window = g.tiling.window(row, rows);
+        let taps = g.taps(first, count, false, &mut self.work.taps);
+        let keys = &g.samples.keys[first..first + count];
+        let record = layout.columns_len();
+        assert!(self.work.columns.len() >= CHUNK * record && record == (N + 1) * lanes);
+        let columns = self.work.columns.as_mut_ptr();
+        let vector_start = |key: u32| unpack_key(key).0 as usize & !(layout.cells - 1);
+        // More sums do not fit in the registers.
+        let pairs = 2 * N <= 3 * lanes;
+        for array in 0..self.arrays {
+            let cells: *const T = self.work.cells[array * g.buffer_len()..].as_ptr().cast();
+            let mut i = 0;
+            while i < count {
+                let at = vector_start(keys[i]);
+                let together = if pairs && i + 1 < count && vector_start(keys[i + 1]) == at { 2 } else { 1 };
+                // SAFETY: the taps have been written, `columns` has a record for each sample, and the caller promises
+                // windows inside the buffer, whose rows are whole vectors.
+                unsafe {
+                    let (taps, to, from) = (taps.from(i, layout.x_len), columns.add(i * record), cells.add(2 * at));
+                    match together {
+                        2 => column_sums::<T, A, N, 2>(window, taps, from, to),
+                        _ => column_sums::<T, A, N, 1>(window, taps, from, to),
+                    }
+                }
+                i += together;
+            }
+            let sums = &mut self.work.values[array * batch..][..batch];
+            for (i, &key) in keys.iter().enumerate() {
+                let (cell, index) = unpack_key(key);
+                let shift = 2 * (cell as usize & (layout.cells - 1));
+                // SAFETY: the taps and the records have been written. A record has a vector of zeros behind its sums,
+                // and the shift is less than a vector.
+                sums[index] = unsafe {
+                    let (columns, x) = (columns.add(i * record + shift), taps.from(i, layout.x_len).x);
+                    let mut total = T::V::<A>::splat(T::ZERO);
+                    for v in 0..layout.window_vectors {
+                        total = T::V::<A>::load(columns.add(v * lanes)).fma(T::V::<A>::load(x.add(v * lanes)), total);
+                    }
+                    total.sum_pairs()
+                };
+            }
+        }
+    }
+
     /// Copies the cells that the windows of a tile's samples reach.
     #[inline(always)]
     fn copy_tile(&mut self) {
@@ -114,6 +191,52 @@ impl<T: SimdReal> InterpolationKernel<'_, T> {
     }
 }
 
+/// Sums the cells from `first` on under the windows of `S` samples over y and z, in rows of `N` vectors. Writes the
+/// sums of every sample to its record, from `to` on.
+///
+/// # Safety
+/// `taps` must be the samples' taps, their windows must be inside the buffer, and `S` records writable.
+#[inline(always)]
+unsafe fn column_sums<T: SimdReal, A: Arith, const N: usize, const S: usize>(
+    w: WindowStrides,
+    taps: Taps<T>,
+    first: *const T,
+    to: *mut T,
+) {
+    let lanes = T::V::<A>::LANES;
+    let mut sums = [[T::V::<A>::splat(T::ZERO); N]; S];
+    // SAFETY: the caller promises the taps, windows inside the buffer, and the records.
+    unsafe {
+        for jz in 0..w.depth {
+            let mut planes = [[T::V::<A>::splat(T::ZERO); N]; S];
+            for jy in 0..w.height {
+                let row = first.add(jz * w.plane + jy * w.row);
+                let mut factors = [T::V::<A>::splat(T::ZERO); S];
+                for (s, factor) in factors.iter_mut().enumerate() {
+                    *factor = T::V::<A>::splat(*taps.y.add(jy * CHUNK + s));
+                }
+                for v in 0..N {
+                    let cells = T::V::<A>::load(row.add(v * lanes));
+                    for (plane, factor) in planes.iter_mut().zip(factors) {
+                        plane[v] = cells.fma(factor, plane[v]);
+                    }
+                }
+            }
+            for (s, (sum, plane)) in sums.iter_mut().zip(planes).enumerate() {
+                let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK + s));
+                for (sum, plane) in sum.iter_mut().zip(plane) {
+                    *sum = plane.fma(factor, *sum);
+                }
+            }
+        }
+        for (s, sum) in sums.iter().enumerate() {
+            for (v, sum) in sum.iter().enumerate() {
+                sum.store(to.add((s * (N + 1) + v) * lanes));
+            }
+        }
+    }
+}
+
 /// Returns the sum of the cells from `first` on under one sample's window, `N` vectors wide.
 ///
 /// # Safety
@@ -128,23 +251,13 @@ unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
     let zero = T::V::<A>::splat(T::ZERO);
     // SAFETY: the caller promises the taps, and a window inside the buffer.
     unsafe {
-        let sum_plane = |first: *const T| {
-            let mut sum = [zero; N];
-            for jy in 0..w.height {
-                let factor = T::V::<A>::splat(*taps.y.add(jy * CHUNK));
-                for (v, sum) in sum.iter_mut().enumerate() {
-                    *sum = T::V::<A>::load(first.add(jy * w.row + v * lanes)).fma(factor, *sum);
-                }
-            }
-            sum
-        };
         let mut sum = [zero; N];
         if w.depth == 1 {
-            sum = sum_plane(first);
+            sum = plane_sum::<T, A, N>(w, taps.y, first);
         } else {
             for jz in 0..w.depth {
                 let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK));
-                let plane = sum_plane(first.add(jz * w.plane));
+                let plane = plane_sum::<T, A, N>(w, taps.y, first.add(jz * w.plane));
                 for (sum, plane) in sum.iter_mut().zip(plane) {
                     *sum = plane.fma(factor, *sum);
                 }
@@ -156,4 +269,28 @@ unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
         }
         total.sum_pairs()
     }
+}
+
+/// Returns the sums over y of the rows of a plane, from `first` on.
+///
+/// # Safety
+/// As for [`window_sum`]: `y` must be the sample's taps, and the rows must be inside the buffer.
+#[inline(always)]
+unsafe fn plane_sum<T: SimdReal, A: Arith, const N: usize>(
+    w: WindowStrides,
+    y: *const T,
+    first: *const T,
+) -> [T::V<A>; N] {
+    let lanes = T::V::<A>::LANES;
+    let mut sum = [T::V::<A>::splat(T::ZERO); N];
+    for jy in 0..w.height {
+        // SAFETY: the caller promises the taps, and rows inside the buffer.
+        unsafe {
+            let factor = T::V::<A>::splat(*y.add(jy * CHUNK));
+            for (v, sum) in sum.iter_mut().enumerate() {
+                *sum = T::V::<A>::load(first.add(jy * w.row + v * lanes)).fma(factor, *sum);
+            }
+        }
+    }
+    sum
 }

@@ -244,13 +244,18 @@ impl Schedule {
     }
 }
 
+/// Bits of all regions [z][y][x] whose index along x, y and z is 0, 1 and 2.
+const REGIONS: [[u32; 3]; 3] = [
+    [0o111_111_111, 0o222_222_222, 0o444_444_444],
+    [0o007_007_007, 0o070_070_070, 0o700_700_700],
+    [0o000_000_777, 0o000_777_000, 0o777_000_000],
+];
+
 /// Returns the bits of the regions [x, y, z] that are reached along each axis.
-fn region_bits([x, y, z]: [[bool; 3]; 3]) -> u32 {
-    let mut bits = 0;
-    for i in 0..27 {
-        if x[i % 3] && y[i / 3 % 3] && z[i / 9] {
-            bits |= 1 << i;
-        }
+fn region_bits(reached: [[bool; 3]; 3]) -> u32 {
+    let mut bits = u32::MAX;
+    for (reached, regions) in reached.iter().zip(REGIONS) {
+        bits &= reached.iter().zip(regions).filter(|(reached, _)| **reached).fold(0, |bits, (_, region)| bits | region);
     }
     bits
 }
@@ -331,6 +336,22 @@ impl Drop for MergeTicket<'_> {
     fn drop(&mut self) {
         if !self.has_arrived {
             self.progress.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bits of regions are those of the definition, for every combination of regions that are reached.
+    #[test]
+    fn bits_are_those_of_the_regions() {
+        let bools = |bits: usize| [0, 1, 2].map(|i| bits >> i & 1 == 1);
+        for all in 0..512 {
+            let [x, y, z] = [bools(all), bools(all >> 3), bools(all >> 6)];
+            let expected = (0..27).filter(|i| x[i % 3] && y[i / 3 % 3] && z[i / 9]).fold(0, |bits, i| bits | 1 << i);
+            assert_eq!(region_bits([x, y, z]), expected, "{x:?} {y:?} {z:?}");
         }
     }
 }

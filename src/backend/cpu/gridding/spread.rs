@@ -25,29 +25,53 @@ impl<T: SimdReal> Gridder<T> {
     pub fn spread(&self, threads: &Threads, values: &[Complex<T>], grid: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
         let shared = SharedSlice::new(grid);
-        let (schedule, progress) = (self.schedule(), self.progress());
+        let schedule = self.schedule();
+        if threads.count() == 1 {
+            // No other thread adds to these grids, and the parts are in their order.
+            let work = &mut self.work();
+            schedule.parts.iter().for_each(|part| {
+                self.sum_part(part, values, arrays, work);
+                self.merge_part(part, MergeRegion::All, &shared, arrays, work);
+            });
+            return;
+        }
+        let progress = self.progress();
         threads.run_with(
             schedule.parts.len(),
             || self.work(),
             |work, i| {
                 let part = &schedule.parts[i];
                 let ticket = progress.begin(part);
-                self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
-                let merge = |cells| {
-                    self.level.run_rows(MergeKernel { gridder: self, part, cells, grid: &shared, arrays, work })
-                };
+                self.sum_part(part, values, arrays, work);
                 let mut rest = MergeRegion::All;
                 if part.is_split && ticket.wait_inside() {
-                    merge(MergeRegion::Inside);
+                    self.merge_part(part, MergeRegion::Inside, &shared, arrays, work);
                     ticket.arrive_inside();
                     rest = MergeRegion::Edges;
                 }
                 if ticket.wait(schedule) {
-                    merge(rest);
+                    self.merge_part(part, rest, &shared, arrays, work);
                     ticket.arrive();
                 }
             },
         );
+    }
+
+    /// Sums the samples of a part in the tile's buffers of `work`.
+    fn sum_part(&self, part: &TilePart, values: &[Complex<T>], arrays: usize, work: &mut ThreadBuffers<T>) {
+        self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
+    }
+
+    /// Adds some cells of the tile's buffers to the grids.
+    fn merge_part(
+        &self,
+        part: &TilePart,
+        cells: MergeRegion,
+        grid: &SharedSlice<'_, Complex<T>>,
+        arrays: usize,
+        work: &ThreadBuffers<T>,
+    ) {
+        self.level.run_rows(MergeKernel { gridder: self, part, cells, grid, arrays, work });
     }
 }
 
@@ -256,7 +280,11 @@ unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
             let y = y.add(jy * CHUNK);
             // The samples are summed first, and then added to the cells: fewer additions round a large total.
             let factor = T::V::<A>::splat(*y);
-            let mut sum: [T::V<A>; N] = std::array::from_fn(|i| x[0][i].mul(factor));
+            let mut sum = x[0];
+            sum.iter_mut().for_each(
+                #[inline(always)]
+                |sum| *sum = sum.mul(factor),
+            );
             for (s, x) in x.iter().enumerate().skip(1) {
                 let factor = T::V::<A>::splat(*y.add(s));
                 for (sum, x) in sum.iter_mut().zip(x) {

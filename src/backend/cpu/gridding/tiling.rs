@@ -2,6 +2,7 @@
 
 use crate::backend::cpu::simd::{Level, SimdReal};
 use crate::base::sizes::three_axes;
+use num_complex::Complex;
 
 /// Approximate edges of a 2D tile in grid cells. Buffers of 2D and 3D tiles fit the first-level and second-level cache,
 /// and rows are long enough to use the memory bandwidth.
@@ -36,6 +37,11 @@ impl WindowLayout {
         let x_taps = width.next_multiple_of(longest / 2);
         let x_len = (row_vectors.max(window_vectors + 1) * lanes).max(2 * x_taps);
         WindowLayout { cells, row_vectors, window_vectors, x_len, x_taps }
+    }
+
+    /// Returns the length in reals of the column sums of a sample: the vectors of a row, and a vector of zeros.
+    pub fn columns_len(&self) -> usize {
+        2 * self.cells * (self.row_vectors + 1)
     }
 }
 
@@ -103,6 +109,18 @@ impl Tiling {
     pub fn window(&self, row: usize, rows: usize) -> WindowStrides {
         let [_, height, depth] = self.taps;
         WindowStrides { height, depth, row: 2 * row, plane: 2 * row * rows }
+    }
+
+    /// Returns whether interpolation loads rows in whole vectors of the tile, which samples share (see interpolate.rs).
+    ///
+    /// In double precision, a row is several vectors. It is loaded at the alignment of vectors if that takes no more
+    /// vectors, or if a vector is a whole cache line, as any other load then crosses a line. In single precision, a row
+    /// is one or two vectors, and an additional one would cost more.
+    pub fn shares_rows<T>(&self) -> bool {
+        const CACHE_LINE: usize = 64;
+        let WindowLayout { cells, row_vectors, window_vectors, .. } = self.layout;
+        let gains = row_vectors == window_vectors || cells * size_of::<Complex<T>>() == CACHE_LINE;
+        self.taps[2] > 1 && size_of::<T>() == size_of::<f64>() && cells > 1 && gains
     }
 
     /// Returns the number of taps of the window along an existing axis.
