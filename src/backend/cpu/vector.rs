@@ -19,7 +19,7 @@ pub fn each_chunk<E: Send>(threads: &Threads, z: &mut [E], f: impl Fn(&mut [E], 
 
 /// Calls `f(chunk of an array, index of the array, first index of the chunk)` for all chunks of the arrays of `len`
 /// elements in `z`.
-fn each_chunk_of_arrays<E: Send>(
+pub fn each_chunk_of_arrays<E: Send>(
     threads: &Threads,
     len: usize,
     z: &mut [E],
