@@ -130,6 +130,77 @@ fn transforms_keep_the_tolerance() {
     check::<f64>(&[20, 21], 1e-9, true, true, 2, &mut random);
 }
 
+/// Computes both transforms and E^H E of a random scan: any size, range of maps and times. Single samples and voxels,
+/// equal times and maps without a range are likely. One voxel may decay much faster than the others.
+fn check_random_scan<T: Real>(tolerance: f64, random: &mut Random) {
+    let ndim = 2 + random.below(2);
+    let dims: Vec<usize> = (0..ndim).map(|_| 1 + random.below(if ndim == 2 { 30 } else { 9 })).collect();
+    let longest = 1 + random.below(300);
+    let (shots, per_shot) = (1 + random.below(4), 1 + random.below(longest));
+    let (r, samples) = (voxels(&dims), shots * per_shot);
+    let k = random.trajectory::<T>(ndim, samples);
+    let mut between = |low: f64, high: f64| low + (high - low) * (0.5 + random.uniform());
+    let (start, length) = (between(-0.005, 0.01), between(-0.005, 0.03).max(0.0));
+    let (middle, width, slow) = (between(-200.0, 200.0), between(-100.0, 400.0).max(0.0), between(-10.0, 40.0).max(0.0));
+    // Signals that grow before time 0 are limited to exp(60).
+    let fast = 10f64.powf(between(1.0, if start < 0.0 { 3.0 } else { 4.0 }));
+    let f: Vec<T> = (0..r[0].len()).map(|_| T::of(middle + between(-0.5, 0.5) * width)).collect();
+    let mut rates: Vec<T> = f.iter().map(|_| T::of(between(0.0, slow))).collect();
+    let kind = random.below(5);
+    if kind == 3 {
+        rates[random.below(f.len())] = T::of(fast);
+    }
+    let times: Vec<T> = (0..samples).map(|m| T::of(start + length * (m % per_shot) as f64 / per_shot as f64)).collect();
+    let axes = slices(&k);
+    let mut geometry = Geometry::new(&dims, &axes);
+    (geometry.field_map, geometry.decay_map) = ((kind < 4).then_some(&f[..]), (kind > 1).then_some(&rates[..]));
+    geometry.times = Some(&times);
+    let options = Options { tolerance, normal: Normal::Toeplitz, threads: 2, ..Options::default() };
+    let plan = Plan::new(&geometry, &options).unwrap();
+    let wide_of = |x: &[T]| x.iter().map(|x| x.wide()).collect::<Vec<f64>>();
+    let (k, times, f, rates) = (wide_lists(&k), wide_of(&times), wide_of(&f), wide_of(&rates));
+    let model = Model {
+        k: &k,
+        r: &r,
+        times: &times,
+        field: (kind < 4).then_some(&f[..]),
+        decay: (kind > 1).then_some(&rates[..]),
+    };
+    let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(f.len()));
+    let (mut image, mut values, mut y) = (poisoned(x.len()), poisoned(d.len()), poisoned(x.len()));
+    plan.adjoint(&d, &mut image).unwrap();
+    plan.forward(&x, &mut values).unwrap();
+    plan.normal(&x, &mut y).unwrap();
+    let exact = model.forward(&wide(&x));
+    let errors = [
+        distance(&image, &model.adjoint(&wide(&d))),
+        distance(&values, &exact),
+        0.5 * distance(&y, &model.adjoint(&exact)),
+    ];
+    // The error of a few samples or voxels is not averaged.
+    let bound = if samples.min(f.len()) < 50 { 3.0 } else { 1.0 };
+    assert!(
+        errors.iter().all(|e| *e <= bound * tolerance),
+        "{} {dims:?} {shots} x {per_shot} from {start} for {length}, {middle} Hz {width} R {slow} {fast} kind {kind} \
+         {tolerance}: {errors:?}, {} segments, seed {}",
+        T::NAME,
+        plan.info().segments,
+        random.seed
+    );
+}
+
+#[test]
+fn random_scans_keep_the_tolerance() {
+    let mut random = Random::fresh();
+    for _ in 0..25 {
+        for tolerance in [1e-2, 1e-3, 1e-4, 1e-5] {
+            check_random_scan::<f32>(tolerance, &mut random);
+        }
+        check_random_scan::<f64>(1e-4, &mut random);
+        check_random_scan::<f64>(1e-8, &mut random);
+    }
+}
+
 #[test]
 fn exact_sums_are_exact() {
     let mut random = Random::fresh();
@@ -378,7 +449,9 @@ fn a_new_trajectory_has_the_bits_of_a_new_plan() {
     let dims = [26, 24];
     let maps = Maps::new(&dims, &mut random);
     let other = Maps::new(&dims, &mut random);
-    let scans = [spiral(&dims, 2, 200, 0.02), spiral(&dims, 2, 200, 0.02), spiral(&dims, 3, 210, 0.03)];
+    // The last two have the same maps and times, so that the plan keeps the factors of the samples.
+    let later = spiral(&dims, 3, 210, 0.03);
+    let scans = [spiral(&dims, 2, 200, 0.02), spiral(&dims, 2, 200, 0.02), later.clone(), later];
     for (method, normal) in
         [(Method::Nufft, Normal::Toeplitz), (Method::Exact, Normal::Toeplitz), (Method::Exact, Normal::Transforms)]
     {

@@ -124,6 +124,25 @@ impl Spoke {
     }
 }
 
+/// Functions of time, as Chebyshev series over an interval.
+#[derive(Clone, Copy)]
+pub struct ChebyshevSeries<'a> {
+    /// Middle of the interval in seconds, and half its length. Outside the interval, functions have the values at its
+    /// ends.
+    pub interval: [f64; 2],
+    /// Number of functions.
+    pub functions: usize,
+    /// Coefficients, those of all functions together: [functions, terms].
+    pub coefficients: &'a [f64],
+}
+
+impl ChebyshevSeries<'_> {
+    /// Returns the number of terms.
+    pub fn terms(&self) -> usize {
+        self.coefficients.len() / self.functions
+    }
+}
+
 /// Maximum number of arrays of [`Backend::subtract_projections`].
 pub(crate) const MAX_PROJECTIONS: usize = 4;
 
@@ -384,6 +403,31 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Computes out(m) = w(m) exp(+i 2 pi k_m.shift), with w = 1 if `None`: weights whose adjoint is shifted by `shift`
     /// voxels.
     fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>);
+    /// Returns exp(-(R + i 2 pi (f - `origin`)) tau) of all voxels for each tau of `nodes`, [voxels, nodes]. `decay` is
+    /// R, which is limited to `max_rate`; `None` means 0.
+    fn voxel_waves(
+        &self,
+        frequencies: Reals<Self, T>,
+        decay: Option<Reals<Self, T>>,
+        max_rate: f64,
+        origin: f64,
+        nodes: &[f64],
+    ) -> Result<Self::Array<Complex<T>>>;
+    /// Returns b_l(t) exp(+i 2 pi `frequency` t) at all times for each function b_l of a series, [times, functions].
+    fn sample_waves(
+        &self,
+        times: Reals<Self, T>,
+        series: ChebyshevSeries<'_>,
+        frequency: f64,
+    ) -> Result<Self::Array<Complex<T>>>;
+    /// Returns w b(t) at all times for one function b of a series, with w = 1 if `None`.
+    fn series_values(
+        &self,
+        times: Reals<Self, T>,
+        series: ChebyshevSeries<'_>,
+        function: usize,
+        w: Option<Reals<Self, T>>,
+    ) -> Result<Self::Array<T>>;
     /// Computes y = y + a x.
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
     /// Computes out(0) = Re <x, y>, summed in double precision in a fixed order.

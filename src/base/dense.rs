@@ -169,63 +169,68 @@ pub(crate) fn inverse_cholesky(
 
 /// Least-squares solver for a matrix with at least as many rows as columns, and any number of right-hand sides.
 pub(crate) struct LeastSquares {
-    /// Householder's decomposition by columns: the triangle, and below it the reflections.
-    matrix: Vec<f64>,
-    diagonal: Vec<f64>,
+    /// Orthonormal columns Q; columns of zeros for those that depend on the previous ones.
+    basis: Vec<f64>,
+    /// Upper triangle R by columns: column j has j + 1 entries.
+    triangle: Vec<f64>,
     rows: usize,
 }
 
 impl LeastSquares {
-    /// Decomposes a matrix by Householder's reflections. `what` names it if memory runs out.
+    /// Decomposes a matrix into Q R by Gram and Schmidt's method. Each column is projected twice, so that Q is
+    /// orthogonal to rounding (Giraud et al., Numer. Math. 101:87, 2005). `what` names the matrix if memory runs out.
     pub fn new(mut matrix: Vec<f64>, rows: usize, columns: usize, what: &'static str) -> Result<Self> {
-        let mut diagonal = try_vec(columns, 0.0, what)?;
+        let mut triangle = try_vec(columns * (columns + 1) / 2, 0.0, what)?;
+        let mut largest = 0.0;
         for j in 0..columns {
-            let (head, tail) = matrix.split_at_mut((j + 1) * rows);
-            let v = &mut head[j * rows + j..];
-            let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
-            let alpha = if v[0] > 0.0 { -norm } else { norm };
-            diagonal[j] = alpha;
-            v[0] -= alpha;
-            // The reflection becomes 1 - v v^T.
-            let size = (norm * (norm + (v[0] + alpha).abs())).sqrt();
-            if size > 0.0 {
-                v.iter_mut().for_each(|x| *x /= size);
+            let (basis, column) = matrix.split_at_mut(j * rows);
+            let (column, entries) = (&mut column[..rows], &mut triangle[j * (j + 1) / 2..][..j + 1]);
+            for _ in 0..2 {
+                for (q, entry) in basis.chunks_exact(rows).zip(&mut *entries) {
+                    let projection = dot(q, column);
+                    add_scaled(-projection, q, column);
+                    *entry += projection;
+                }
             }
-            for column in tail.chunks_exact_mut(rows) {
-                reflect(v, &mut column[j..]);
-            }
+            let norm = dot(column, column).sqrt();
+            largest = f64::max(largest, norm);
+            // A smaller rest consists of rounding errors.
+            entries[j] = if norm > 1e-15 * largest { norm } else { 0.0 };
+            let inverse = if entries[j] > 0.0 { 1.0 / norm } else { 0.0 };
+            column.iter_mut().for_each(|x| *x *= inverse);
         }
-        Ok(LeastSquares { matrix, diagonal, rows })
+        Ok(LeastSquares { basis: matrix, triangle, rows })
     }
 
-    /// Returns the number of rows.
-    pub fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Replaces the first elements of a right-hand side by the solution. Directions that the equations do not determine
-    /// are 0.
-    pub fn solve(&self, right: &mut [f64]) {
-        let columns = self.diagonal.len();
-        let column = |j: usize| &self.matrix[j * self.rows..][..self.rows];
-        for j in 0..columns {
-            reflect(&column(j)[j..], &mut right[j..]);
+    /// Computes the solution for a right-hand side. Rows that `right` lacks at its end are 0. Directions that the
+    /// equations do not determine are 0.
+    pub fn solve(&self, right: &[f64], solution: &mut [f64]) {
+        for (x, q) in solution.iter_mut().zip(self.basis.chunks_exact(self.rows)) {
+            *x = dot(&q[..right.len()], right);
         }
-        for j in (0..columns).rev() {
-            let x =
-                if self.diagonal[j].abs() > 1e-15 * self.diagonal[0].abs() { right[j] / self.diagonal[j] } else { 0.0 };
-            right[j] = x;
-            for (r, a) in right[..j].iter_mut().zip(column(j)) {
-                *r -= a * x;
-            }
+        for j in (0..solution.len()).rev() {
+            let entries = &self.triangle[j * (j + 1) / 2..][..j + 1];
+            let x = if entries[j] > 0.0 { solution[j] / entries[j] } else { 0.0 };
+            solution[j] = x;
+            add_scaled(-x, &entries[..j], &mut solution[..j]);
         }
     }
 }
 
-/// Applies the reflection 1 - v v^T to x.
-fn reflect(v: &[f64], x: &mut [f64]) {
-    let dot: f64 = v.iter().zip(&*x).map(|(v, x)| v * x).sum();
-    x.iter_mut().zip(v).for_each(|(x, v)| *x -= dot * v);
+/// Returns the inner product of two vectors. Eight sums are independent, so that the compiler can use vectors.
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let (a, b) = (a.chunks_exact(8), b.chunks_exact(8));
+    let rest: f64 = a.remainder().iter().zip(b.remainder()).map(|(a, b)| a * b).sum();
+    let mut sums = [0.0; 8];
+    for (a, b) in a.zip(b) {
+        sums.iter_mut().zip(a.iter().zip(b)).for_each(|(sum, (a, b))| *sum += a * b);
+    }
+    sums.iter().sum::<f64>() + rest
+}
+
+/// Computes y = y + a x.
+pub(crate) fn add_scaled(a: f64, x: &[f64], y: &mut [f64]) {
+    y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x);
 }
 
 /// Solves N symmetric equations by elimination. Unknowns that the equations do not determine are 0.
@@ -285,14 +290,15 @@ mod tests {
         let solution: [f64; 4] = std::array::from_fn(|_| random.uniform());
         let matrix: Vec<f64> = (0..4 * 9).map(|_| random.uniform()).collect();
         let row = |i: usize| (0..4).map(|j| matrix[9 * j + i] * solution[j]).sum::<f64>();
-        let mut right: Vec<f64> = (0..9).map(row).collect();
+        let right: Vec<f64> = (0..9).map(row).collect();
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let column = |j: usize| &matrix[9 * j..][..9];
         let normal = std::array::from_fn(|i| std::array::from_fn(|j| product(column(i), column(j))));
         let solved = solve_symmetric::<4>(normal, std::array::from_fn(|i| product(column(i), &right)));
-        LeastSquares::new(matrix.clone(), 9, 4, "a test").unwrap().solve(&mut right);
+        let mut least = [f64::NAN; 4];
+        LeastSquares::new(matrix.clone(), 9, 4, "a test").unwrap().solve(&right, &mut least);
         for i in 0..4 {
-            assert!((right[i] - solution[i]).abs() < 1e-12 && (solved[i] - solution[i]).abs() < 1e-9, "{i}");
+            assert!((least[i] - solution[i]).abs() < 1e-12 && (solved[i] - solution[i]).abs() < 1e-9, "{i}");
         }
     }
 }

@@ -53,7 +53,8 @@ impl<'a, T: Real> OffResonance<'a, T> {
     /// Frequencies are limited to twice [`MAX_TURNS`] at the latest time.
     pub(crate) fn finite_field_map(&self, workers: &dyn Workers) -> Result<Option<Cow<'a, [T]>>> {
         let Some(map) = self.field_map else { return Ok(None) };
-        let latest = self.times.iter().fold(0.0, |m: f64, t| m.max(t.wide().abs()));
+        let times = range_of_all(workers, self.times).min_max;
+        let latest = times.map_or(0.0, |times| times[0].0.abs().max(times[1].0.abs()));
         let limit = T::of((2.0 * MAX_TURNS / latest).min(T::LARGEST));
         if map.iter().all(|f| f.magnitude() <= limit) {
             return Ok(Some(Cow::Borrowed(map)));
@@ -68,8 +69,7 @@ impl<'a, T: Real> OffResonance<'a, T> {
 
     /// Checks all values and returns their ranges. `coil_maps`, of any number of coils, determine which voxels count.
     pub(crate) fn band(&self, workers: &dyn Workers, coil_maps: Option<&[Complex<T>]>) -> Result<OffResonanceRange> {
-        let all = |_: usize| true;
-        let time = range_where(workers, self.times, all)?;
+        let time = range_of_all(workers, self.times);
         if let Some(m) = time.not_finite {
             bail!(NotFinite, "time of sample {m} is {}: it must be a number of seconds", self.times[m]);
         }
@@ -122,7 +122,7 @@ impl<'a, T: Real> OffResonance<'a, T> {
         let zero = Complex::new(T::ZERO, T::ZERO);
         match coil_maps {
             Some(maps) => range_where(workers, map, |r| maps.iter().skip(r).step_by(map.len()).any(|s| *s != zero)),
-            None => range_where(workers, map, |_| true),
+            None => Ok(range_of_all(workers, map)),
         }
     }
 }
@@ -134,6 +134,38 @@ struct ValueRange {
     min_max: Option<[(f64, usize); 2]>,
     /// Index of the first value that is not finite, whether it counts or not.
     not_finite: Option<usize>,
+}
+
+/// Returns the range of all values.
+fn range_of_all<T: Real>(workers: &dyn Workers, values: &[T]) -> ValueRange {
+    let Some(&first) = values.first() else { return ValueRange { min_max: None, not_finite: None } };
+    // Separate lanes, which the compiler turns into vectors. The sum is NaN if a value is not finite.
+    const LANES: usize = 32;
+    let of_chunk = |range: Range<usize>| {
+        let (mut least, mut largest, mut sums) = ([first; LANES], [first; LANES], [T::ZERO; LANES]);
+        let mut scan = |some: &[T]| {
+            for (((&x, least), largest), sum) in some.iter().zip(&mut least).zip(&mut largest).zip(&mut sums) {
+                *least = if x < *least { x } else { *least };
+                *largest = if x > *largest { x } else { *largest };
+                *sum += x - x;
+            }
+        };
+        let chunks = values[range].chunks_exact(LANES);
+        scan(chunks.remainder());
+        chunks.for_each(&mut scan);
+        let least = least.into_iter().fold(first, |a, b| if b < a { b } else { a });
+        let largest = largest.into_iter().fold(first, |a, b| if b > a { b } else { a });
+        (least, largest, sums.iter().all(|sum| sum.finite()))
+    };
+    let merge = |a: (T, T, bool), b: (T, T, bool)| {
+        (if b.0 < a.0 { b.0 } else { a.0 }, if b.1 > a.1 { b.1 } else { a.1 }, a.2 && b.2)
+    };
+    let (least, largest, all_finite) = fold(workers, values.len(), (first, first, true), of_chunk, merge);
+    if !all_finite {
+        return ValueRange { min_max: None, not_finite: values.iter().position(|x| !x.finite()) };
+    }
+    let end = |value: T| (value.wide(), values.iter().position(|x| *x == value).unwrap_or(0));
+    ValueRange { min_max: Some([end(least), end(largest)]), not_finite: None }
 }
 
 /// Returns the range of the values whose index counts.

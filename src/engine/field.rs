@@ -4,11 +4,12 @@ use super::transform_params::TransformParams;
 use crate::backend::Backend;
 use crate::base::checksum::Checksum;
 use crate::base::error::{bail, try_vec, Result};
+use crate::base::interrupt;
 use crate::base::memory::Aligned;
 use crate::base::off_resonance::{MinMax, OffResonance, OffResonanceRange};
+use crate::base::random::SplitMix64;
 use crate::base::real::Real;
 use crate::base::workers::{copied, fold, Workers};
-use crate::nufft::segmented::voxel_factors;
 use crate::nufft::time_segments::TimeSegments;
 use num_complex::Complex;
 use std::ops::Range;
@@ -84,9 +85,12 @@ impl<T: Real, B: Backend<T>> Field<T, B> {
         Ok(host)
     }
 
-    /// Computes exp(-(R + i 2 pi f) tau) of all voxels for each node, [voxels, nodes].
+    /// Computes exp(-(R + i 2 pi (f - f0)) tau) of all voxels for each node, [voxels, nodes].
     pub fn voxel_factors(&self, b: &B, segments: &TimeSegments) -> Result<B::Array<Complex<T>>> {
-        voxel_factors(b, &segments.nodes, b.view(&self.frequencies), self.decay.as_deref(), segments.max_rate)
+        interrupt::check("off-resonance of voxels")?;
+        let decay = self.decay.as_deref().map(|decay| b.upload(decay, "the decay map")).transpose()?;
+        let decay = decay.as_ref().map(|decay| b.view(decay));
+        b.voxel_waves(b.view(&self.frequencies), decay, segments.max_rate, segments.frequency, &segments.nodes)
     }
 
     /// Returns the largest R of the voxels that coils see; 0 without a decay map.
@@ -169,15 +173,16 @@ impl LogHistogram {
 pub(crate) fn fingerprint<T: Real>(workers: &dyn Workers, maps: &OffResonance<'_, T>) -> u64 {
     let mut sum = Checksum::new();
     for map in [maps.field_map, maps.decay_map] {
+        // The sum of a random number of each value and its index. The numbers are independent, unlike the bytes of a
+        // checksum, so that the processor computes several at once.
+        let number = |(i, x): (usize, &T)| SplitMix64(x.wide().to_bits() ^ SplitMix64(i as u64).next()).next();
         let part = |range: Range<usize>| {
-            let mut sum = Checksum::new();
-            map.iter().flat_map(|map| &map[range.clone()]).for_each(|x| sum.add(&x.wide().to_le_bytes()));
-            sum.0
+            let values = map.iter().flat_map(|map| range.clone().zip(&map[range.clone()]));
+            values.map(number).fold(0, u64::wrapping_add)
         };
         let mut add = |part: u64| sum.add(&part.to_le_bytes());
         add(map.is_some() as u64);
-        let chunks = fold(workers, map.map_or(0, <[T]>::len), 0u64, part, |all, one| all.rotate_left(17) ^ one);
-        add(chunks);
+        add(fold(workers, map.map_or(0, <[T]>::len), 0, part, u64::wrapping_add));
     }
     sum.0
 }

@@ -170,7 +170,7 @@ pub(crate) struct MemoryRequirements {
     transform: usize,
     /// Arrays of off-resonance.
     field: usize,
-    /// Temporary host memory while these arrays are created.
+    /// Temporary memory while these arrays are created.
     field_creation: usize,
     /// Q once it has been computed.
     q: usize,
@@ -213,9 +213,10 @@ impl MemoryRequirements {
         let segments = params.segments().map_or(0, TimeSegments::len);
         let (mut field, mut field_creation) = (0, 0);
         if size.band.is_some() {
-            // f, R, and a temporary from R of one node.
+            // f and R.
             field = product(&[2, voxels, size_of::<T>()]);
-            field_creation = product(&[segments.saturating_mul(2), samples, size_of::<T>()]);
+            // The sample times, where the plan computes.
+            field_creation = product(&[samples, size_of::<T>()]);
             let arrays = params.gridding_batch_size(1);
             field = sum(&[field, Segmented::<T, B>::bytes(segments, arrays, samples, voxels)]);
         }

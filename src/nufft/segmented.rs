@@ -1,73 +1,36 @@
 //! Transforms with off-resonance and decay, as sums of plain transforms (see [`super::time_segments`]).
 //!
-//! E = sum_l b_l A c_l, where A is the plain transform. c_l(r) = exp(-(R(r) + i 2 pi f(r)) tau_l) is a factor of each
-//! voxel, and b_l(t_m) is a factor of each sample.
+//! E = sum_l b_l A c_l, where A is the plain transform. c_l(r) = exp(-(R(r) + i 2 pi (f(r) - f0)) tau_l) is a factor of
+//! each voxel, and b_l(t_m) exp(-i 2 pi f0 t_m) is a factor of each sample.
 
-use super::time_segments::{TimeSegments, MAX_SEGMENTS};
+use super::time_segments::TimeSegments;
 use super::Nufft;
-use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Span};
+use crate::backend::{Backend, Complexes, ComplexesMut, Span};
 use crate::base::buffer_pool::{Lease, Pool};
-use crate::base::error::{try_vec, Result};
-use crate::base::interrupt;
-use crate::base::real::{narrow, Real};
+use crate::base::error::Result;
+use crate::base::real::Real;
 use crate::base::sizes::{product, sum};
-use crate::base::workers::{each_chunk, SharedSlice};
 use num_complex::Complex;
-use std::f64::consts::TAU;
 use std::sync::Arc;
-
-/// Computes c_l of all voxels, [voxels, l]: phases from `frequencies`, magnitudes from `decay` in host memory. Rates
-/// above `max_rate` belong to voxels that no coil sees, or whose signal is 0. They are reduced to `max_rate`, so that
-/// all factors are finite.
-pub(crate) fn voxel_factors<T: Real, B: Backend<T>>(
-    backend: &B,
-    nodes: &[f64],
-    frequencies: Reals<B, T>,
-    decay: Option<&[T]>,
-    max_rate: f64,
-) -> Result<B::Array<Complex<T>>> {
-    const WHAT: &str = "off-resonance of voxels";
-    let voxels = frequencies.len();
-    let mut voxel_factors = backend.unwritten::<Complex<T>>(voxels * nodes.len(), WHAT)?;
-    let mut magnitudes = decay.map(|decay| try_vec(decay.len(), T::ZERO, WHAT)).transpose()?;
-    for (l, &tau) in nodes.iter().enumerate() {
-        interrupt::check(WHAT)?;
-        if let (Some(magnitudes), Some(decay)) = (&mut magnitudes, decay) {
-            let shared = SharedSlice::new(magnitudes);
-            each_chunk(backend.workers(), decay.len(), |_, range| {
-                // SAFETY: chunks do not overlap.
-                let magnitudes = unsafe { shared.part(range.start, range.len()) };
-                magnitudes
-                    .iter_mut()
-                    .zip(&decay[range])
-                    .for_each(|(magnitude, r)| *magnitude = T::of((-r.wide().min(max_rate) * tau).exp()));
-            });
-        }
-        let magnitudes = magnitudes.as_ref().map(|magnitudes| backend.upload(magnitudes, WHAT)).transpose()?;
-        let part = backend.view_mut(&mut voxel_factors).part(l * voxels..(l + 1) * voxels);
-        backend.ramp(&[frequencies], &[-tau], magnitudes.as_ref().map(|magnitudes| backend.view(magnitudes)), part);
-    }
-    Ok(voxel_factors)
-}
 
 /// Transforms between samples and an image, with off-resonance or decay.
 pub(crate) struct Segmented<T: Real, B: Backend<T>> {
     pub nufft: Nufft<T, B>,
     /// c_l, [voxels, l].
     voxel_factors: Arc<B::Array<Complex<T>>>,
-    /// The conjugates of b_l, [samples, l].
-    weights: B::Array<Complex<T>>,
+    /// The conjugates of the factors of samples, [samples, l].
+    weights: Arc<B::Array<Complex<T>>>,
     segment_count: usize,
     /// Maximum number of terms transformed at once.
     batch_size: usize,
     samples: usize,
     voxels: usize,
-    images: Pool<B::Array<Complex<T>>>,
-    values: Pool<B::Array<Complex<T>>>,
+    images: Arc<Pool<B::Array<Complex<T>>>>,
+    values: Arc<Pool<B::Array<Complex<T>>>>,
 }
 
 impl<T: Real, B: Backend<T>> Segmented<T, B> {
-    /// Computes the sample factors for samples at `times`. `voxel_factors` are those of [`voxel_factors`]. `nufft` must
+    /// Computes the sample factors for samples at `times`. `voxel_factors` are those of the segments. `nufft` must
     /// transform `batch_size` arrays at once.
     pub fn new(
         backend: &B,
@@ -78,21 +41,51 @@ impl<T: Real, B: Backend<T>> Segmented<T, B> {
         batch_size: usize,
     ) -> Result<Self> {
         let voxels = backend.view(&voxel_factors).len() / segments.len();
-        let weights = conjugate_weights(backend, segments, times)?;
         let segmented = Segmented {
             nufft,
             voxel_factors,
-            weights,
+            weights: Arc::new(conjugate_weights(backend, segments, times)?),
             segment_count: segments.len(),
             batch_size,
             samples: times.len(),
             voxels,
-            images: Pool::new(),
-            values: Pool::new(),
+            images: Arc::default(),
+            values: Arc::default(),
         };
-        // Allocate the buffers now, so that a lack of memory is an error of the plan and not of a transform.
-        drop((segmented.images(backend)?, segmented.values(backend)?));
+        segmented.allocate(backend)?;
         Ok(segmented)
+    }
+
+    /// Returns the same transforms for other samples, at `times`, which `nufft` transforms. `None` means the same
+    /// number of samples at the same times, so that their factors are shared.
+    pub fn with_samples(
+        &self,
+        backend: &B,
+        nufft: Nufft<T, B>,
+        segments: &TimeSegments,
+        times: Option<&[T]>,
+    ) -> Result<Self> {
+        let samples = times.map_or(self.samples, <[T]>::len);
+        let segmented = Segmented {
+            nufft,
+            voxel_factors: self.voxel_factors.clone(),
+            weights: match times {
+                Some(times) => Arc::new(conjugate_weights(backend, segments, times)?),
+                None => self.weights.clone(),
+            },
+            samples,
+            images: self.images.clone(),
+            values: if samples == self.samples { self.values.clone() } else { Arc::default() },
+            ..*self
+        };
+        segmented.allocate(backend)?;
+        Ok(segmented)
+    }
+
+    /// Allocates the buffers, so that a lack of memory is an error of the plan and not of a transform.
+    fn allocate(&self, backend: &B) -> Result<()> {
+        drop((self.images(backend)?, self.values(backend)?));
+        Ok(())
     }
 
     /// Returns the bytes held in addition to those of the plain transform.
@@ -165,31 +158,12 @@ impl<T: Real, B: Backend<T>> Segmented<T, B> {
     }
 }
 
-/// Computes the conjugates of b_l(t) for all samples, [samples, l].
+/// Computes the conjugates of the factors of samples at `times`, [samples, l].
 fn conjugate_weights<T: Real, B: Backend<T>>(
     backend: &B,
     segments: &TimeSegments,
     times: &[T],
 ) -> Result<B::Array<Complex<T>>> {
-    const WHAT: &str = "off-resonance of samples";
-    let (samples, terms) = (times.len(), segments.len());
-    let mut weights = try_vec(samples * terms, Complex::new(T::ZERO, T::ZERO), WHAT)?;
-    let unit_phase = |t: f64| Complex::from_polar(1.0, TAU * segments.frequency * t);
-    let mut node_phases = try_vec(terms, Complex::default(), WHAT)?;
-    node_phases.iter_mut().zip(&segments.nodes).for_each(|(node_phase, &tau)| *node_phase = unit_phase(-tau));
-    let shared = SharedSlice::new(&mut weights);
-    each_chunk(backend.workers(), samples, |_, range| {
-        let mut b = [0.0; MAX_SEGMENTS];
-        let b = &mut b[..terms];
-        for m in range {
-            let t = times[m].wide();
-            segments.weights(t, b);
-            let phase = unit_phase(t);
-            for (l, (b, node_phase)) in b.iter().zip(&node_phases).enumerate() {
-                // SAFETY: chunks do not overlap.
-                unsafe { shared.set(l * samples + m, narrow(phase * node_phase * *b)) };
-            }
-        }
-    });
-    backend.upload(&weights, WHAT)
+    let times = backend.upload(times, "the sample times")?;
+    backend.sample_waves(backend.view(&times), segments.series(), segments.frequency)
 }

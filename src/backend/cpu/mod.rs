@@ -7,11 +7,12 @@ mod device;
 pub mod direct;
 pub mod fft;
 pub mod gridding;
+mod off_resonance;
 pub mod simd;
 pub mod thread_pool;
 mod vector;
 
-use super::{Backend, Csr, Element, MapPresence, Sink, Source, Spoke};
+use super::{Backend, ChebyshevSeries, Csr, Element, MapPresence, Sink, Source, Spoke};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::first_exceeding;
 use crate::base::interrupt;
@@ -369,6 +370,28 @@ impl<T: SimdReal> Backend<T> for Cpu {
                 *out = narrow(Complex::from_polar(weight, std::f64::consts::TAU * (turns - turns.round())));
             }
         });
+    }
+    fn voxel_waves(
+        &self,
+        frequencies: &[T],
+        decay: Option<&[T]>,
+        max_rate: f64,
+        origin: f64,
+        nodes: &[f64],
+    ) -> Result<Aligned<Complex<T>>> {
+        off_resonance::voxel_waves(self, frequencies, decay, max_rate, origin, nodes)
+    }
+    fn sample_waves(&self, times: &[T], series: ChebyshevSeries<'_>, frequency: f64) -> Result<Aligned<Complex<T>>> {
+        off_resonance::sample_waves(self, times, series, frequency)
+    }
+    fn series_values(
+        &self,
+        times: &[T],
+        series: ChebyshevSeries<'_>,
+        function: usize,
+        w: Option<&[T]>,
+    ) -> Result<Aligned<T>> {
+        off_resonance::series_values(self, times, series, function, w)
     }
     fn axpy(&self, a: f64, x: &[Complex<T>], y: &mut [Complex<T>]) {
         vector::axpy(self, a, x, y);

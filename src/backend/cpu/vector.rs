@@ -35,7 +35,7 @@ fn each_short_chunk<E: Send>(threads: &Threads, arrays: usize, z: &mut [E], f: i
 
 /// Calls `f(chunk of an array, index of the array, first index of the chunk)` for all chunks of the arrays of `len`
 /// elements in `z`.
-fn each_chunk_of_arrays<E: Send>(
+pub fn each_chunk_of_arrays<E: Send>(
     threads: &Threads,
     len: usize,
     z: &mut [E],

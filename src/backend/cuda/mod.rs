@@ -2,7 +2,7 @@
 //!
 //! The kernel sources are in kernels/. `compile` compiles them, `runtime` loads and launches them, `memory` and `gpu`
 //! are a plan's arrays and queue. Each kernel file has a module with its launches: `vector`, `sort`, `gridding`, `fft`,
-//! `direct`, `backprojection`. `cost` is the cost model for the selection of a grid.
+//! `direct`, `backprojection`, `off_resonance`. `cost` is the cost model for the selection of a grid.
 
 mod backprojection;
 pub mod compile;
@@ -17,14 +17,15 @@ pub mod library;
 pub mod memory;
 mod memory_cache;
 mod number_check;
+mod off_resonance;
 pub mod runtime;
 mod sort;
 mod transfer;
 mod vector;
 
 use super::{
-    Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals, Sink, Source,
-    Span, Spoke,
+    Backend, ChebyshevSeries, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals,
+    Sink, Source, Span, Spoke,
 };
 use crate::base::error::Result;
 use crate::base::input_check::PendingCheck;
@@ -48,6 +49,7 @@ use vector::Vectors;
 pub fn usual_kernels() -> Vec<compile::Kernels> {
     let mut all = vec![vector::kernels(4), vector::kernels(8)];
     all.extend([4, 8].map(backprojection::kernels));
+    all.extend([4, 8].map(off_resonance::kernels));
     all.extend(gridding::usual_kernels());
     all.extend(fft::usual_kernels());
     all.extend(direct::usual_kernels());
@@ -347,6 +349,33 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn ramp(&self, k: &[Reals<Self, T>], shift: &[f64], w: Option<Reals<Self, T>>, out: ComplexesMut<Self, T>) {
         self.vectors.ramp(&self.gpu, k, shift, w, out);
+    }
+    fn voxel_waves(
+        &self,
+        frequencies: Reals<Self, T>,
+        decay: Option<Reals<Self, T>>,
+        max_rate: f64,
+        origin: f64,
+        nodes: &[f64],
+    ) -> Result<DeviceArray<Complex<T>>> {
+        off_resonance::voxel_waves(&self.gpu, frequencies, decay, max_rate, origin, nodes)
+    }
+    fn sample_waves(
+        &self,
+        times: Reals<Self, T>,
+        series: ChebyshevSeries<'_>,
+        frequency: f64,
+    ) -> Result<DeviceArray<Complex<T>>> {
+        off_resonance::sample_waves(&self.gpu, times, series, frequency)
+    }
+    fn series_values(
+        &self,
+        times: Reals<Self, T>,
+        series: ChebyshevSeries<'_>,
+        function: usize,
+        w: Option<Reals<Self, T>>,
+    ) -> Result<DeviceArray<T>> {
+        off_resonance::series_values(&self.gpu, times, series, function, w)
     }
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
         self.vectors.axpy(&self.gpu, a, x, y);

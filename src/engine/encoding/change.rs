@@ -4,7 +4,7 @@ use super::super::field::Field;
 use super::super::interface::{Change, CHANGING_PLAN};
 use super::super::memory::{MemoryLimit, MemoryRequirements};
 use super::super::transform_params::TransformParams;
-use super::state::{TrajectoryState, WeightingState};
+use super::state::{EncodingTransform, TrajectoryState, WeightingState};
 use super::{Encoding, ExecutionParams};
 use crate::backend::Backend;
 use crate::base::error::Result;
@@ -162,9 +162,18 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                     }
                     (None, _) => None,
                 };
-                let transform = match nufft {
-                    Some(nufft) => Self::gridding_transform(b, nufft, geometry, field.as_deref(), params)?,
-                    None => Self::exact_transform(b, geometry, options)?,
+                let keeps_field = shares_grid
+                    && field.as_ref().zip(self.field.as_ref()).is_some_and(|(new, present)| Arc::ptr_eq(new, present));
+                let transform = match (nufft, &self.trajectory.transform, params.segments(), geometry.times) {
+                    (Some(nufft), EncodingTransform::Segmented(segmented), Some(segments), Some(times))
+                        if keeps_field =>
+                    {
+                        // Trajectories of one readout have the same times.
+                        let times = Some(times).filter(|&times| self.trajectory.times.as_deref() != Some(times));
+                        EncodingTransform::Segmented(segmented.with_samples(b, nufft, segments, times)?)
+                    }
+                    (Some(nufft), ..) => Self::gridding_transform(b, nufft, geometry, field.as_deref(), params)?,
+                    (None, ..) => Self::exact_transform(b, geometry, options)?,
                 };
                 let times = field.as_ref().and(geometry.times);
                 let trajectory = TrajectoryState::new(b, k, times, self.basis, transform)?;

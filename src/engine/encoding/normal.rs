@@ -2,7 +2,7 @@
 
 use super::super::memory::MemoryLimit;
 use super::super::transform_params::TransformParams;
-use super::state::{sample_factors, EncodingTransform};
+use super::state::EncodingTransform;
 use super::Encoding;
 use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Span};
 use crate::base::error::{try_vec, Result};
@@ -224,14 +224,15 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             }
             _ => None,
         };
+        let times = self.trajectory.times.as_deref().map(|times| b.upload(times, "the sample times")).transpose()?;
         let mut node_weights: Option<(usize, B::Array<T>)> = None;
         Ok(move |node, half, image: ComplexesMut<B, T>| {
             interrupt::check("Q")?;
             let k: Vec<Reals<B, T>> = k.iter().map(|k| b.view(k)).collect();
-            if let (Some(nodes), Some(times)) = (self.transform_params().nodes(), &self.trajectory.times) {
+            if let (Some(nodes), Some(times)) = (self.transform_params().nodes(), &times) {
                 if node_weights.as_ref().is_none_or(|(previous, _)| *previous != node) {
-                    let weight = |m: usize| self.normal_weight(m) * nodes.weight(node, times[m].wide());
-                    node_weights = Some((node, sample_factors(b, self.samples, weight)?));
+                    let weights = self.weighting.normal_weights().map(|w| b.view(w));
+                    node_weights = Some((node, b.series_values(b.view(times), nodes.series(), node, weights)?));
                 }
             }
             let weights = node_weights.as_ref().map(|(_, weights)| weights).or(self.weighting.normal_weights());

@@ -1,8 +1,11 @@
 //! The range of exponents of a sum: half the range of frequencies, the range of decay rates, and half the range of
 //! times.
 
+use crate::base::error::{try_collect, try_vec, Result};
 use crate::base::off_resonance::MinMax;
 use std::f64::consts::{PI, TAU};
+
+const WHAT: &str = "off-resonance";
 
 /// The range of exponents to be fitted.
 #[derive(Clone, Copy)]
@@ -26,17 +29,33 @@ pub(super) fn middle([low, high]: MinMax) -> f64 {
 }
 
 impl ExponentRange {
-    /// Returns the exponents to be fitted: non-negative frequencies, and decay rates.
-    pub fn points(&self, frequencies: usize, terms: usize) -> impl Iterator<Item = [f64; 2]> + Clone + '_ {
-        let rates = match self.decay[1] > self.decay[0] {
+    /// Returns the exponents to which `terms` terms are fitted: non-negative frequencies, and decay rates.
+    pub fn fitted_points(&self, terms: usize) -> Result<PointGrid> {
+        let decays = self.decay[1] > self.decay[0];
+        // Half of the range has at most half of the terms.
+        let frequencies = match self.frequency > 0.0 {
+            true if decays => terms / 2 + 8,
+            true => terms + 8,
+            false => 1,
+        };
+        let rates = match decays {
             true if frequencies == 1 => terms + 6 + (2.0 * self.octaves()) as usize,
             true => 5 + (3.0 * self.octaves()) as usize,
             false => 1,
         };
-        chebyshev(2 * frequencies).skip(frequencies).flat_map(move |f| {
-            let at = chebyshev(rates).map(move |x| self.rate(if rates > 1 { 0.5 + 0.5 * x } else { 0.0 }));
-            at.map(move |r| [f * self.frequency, r])
-        })
+        let fraction = move |x: f64| if rates > 1 { 0.5 + 0.5 * x } else { 0.0 };
+        PointGrid::new(
+            self,
+            chebyshev(2 * frequencies).skip(frequencies).map(|f| f * self.frequency),
+            chebyshev(rates).map(|x| self.rate(fraction(x))),
+        )
+    }
+
+    /// Returns the exponents at which the error of `terms` terms is computed, in the same half of the range.
+    pub fn checked_points(&self, terms: usize) -> Result<PointGrid> {
+        let frequencies = if self.frequency > 0.0 { 2 * terms + 8 } else { 1 };
+        let rates = if self.decay[1] > self.decay[0] { 7 + (4.0 * self.octaves()) as usize } else { 1 };
+        PointGrid::new(self, evenly_spaced(0.0, self.frequency, frequencies), self.rates(rates))
     }
 
     /// Returns the logarithm of the range of rates, in units of one over the duration.
@@ -81,19 +100,88 @@ impl ExponentRange {
             0.5 * (-(-a).exp_m1() / a).ln()
         }
     }
+}
 
-    /// Returns exp(-R t) at time `s` relative to the middle, divided by its root mean square.
-    pub fn signal(&self, r: f64, s: f64) -> f64 {
-        (-r * (s + self.time) - self.log_rms(r)).exp()
+/// A grid of exponents: all pairs of some frequencies and some decay rates.
+pub(super) struct PointGrid {
+    frequencies: Vec<f64>,
+    /// Decay rates, and the logarithm of the root mean square of each signal.
+    rates: Vec<[f64; 2]>,
+    /// Half the range of times.
+    time: f64,
+    /// Whether signals have an imaginary part.
+    is_complex: bool,
+}
+
+impl PointGrid {
+    fn new(
+        range: &ExponentRange,
+        frequencies: impl Iterator<Item = f64> + Clone,
+        rates: impl Iterator<Item = f64> + Clone,
+    ) -> Result<Self> {
+        let rates = rates.map(|r| [r, range.log_rms(r)]);
+        Ok(PointGrid {
+            frequencies: try_collect(frequencies.clone().count(), WHAT, frequencies)?,
+            rates: try_collect(rates.clone().count(), WHAT, rates)?,
+            time: range.time,
+            is_complex: range.frequency > 0.0,
+        })
     }
 
-    /// Writes real and imaginary part of exp(-(R + i 2 pi f) s) for all points, divided by its root mean square.
-    pub fn fill(&self, column: &mut [f64], points: &[[f64; 2]], s: f64) {
-        for (pair, &[f, r]) in column.chunks_exact_mut(2).zip(points) {
+    /// Returns the number of exponents.
+    pub fn len(&self) -> usize {
+        self.frequencies.len() * self.rates.len()
+    }
+
+    /// Returns the number of decay rates.
+    pub fn rates(&self) -> usize {
+        self.rates.len()
+    }
+
+    /// Returns the length of a column: the real parts of all exponents, then the imaginary parts.
+    pub fn rows(&self) -> usize {
+        self.len() * if self.is_complex { 2 } else { 1 }
+    }
+
+    /// Returns the number of factors of the signals at one time.
+    pub fn factor_count(&self) -> usize {
+        2 * self.frequencies.len() + self.rates.len()
+    }
+
+    /// Allocates the factors of the signals at one time.
+    pub fn factors(&self) -> Result<Vec<f64>> {
+        try_vec(self.factor_count(), 0.0, WHAT)
+    }
+
+    /// Computes the factors of the signals at time `s` relative to the middle: cosines and sines of all frequencies,
+    /// and exp(-R t) of all rates, each divided by its root mean square over all times.
+    pub fn compute_factors(&self, s: f64, factors: &mut [f64]) {
+        let (waves, magnitudes) = factors.split_at_mut(2 * self.frequencies.len());
+        for (wave, f) in waves.chunks_exact_mut(2).zip(&self.frequencies) {
             let (sin, cos) = (TAU * f * s).sin_cos();
-            let magnitude = self.signal(r, s);
-            pair.copy_from_slice(&[magnitude * cos, magnitude * sin]);
+            wave.copy_from_slice(&[cos, sin]);
         }
+        for (magnitude, [r, log_rms]) in magnitudes.iter_mut().zip(&self.rates) {
+            *magnitude = (-r * (s + self.time) - log_rms).exp();
+        }
+    }
+
+    /// Returns the part of the factors that belongs to the rates.
+    pub fn magnitudes<'a>(&self, factors: &'a [f64]) -> &'a [f64] {
+        &factors[2 * self.frequencies.len()..]
+    }
+
+    /// Writes the real and imaginary parts of the signals of all exponents: the products of the factors.
+    pub fn expand(&self, factors: &[f64], column: &mut [f64]) {
+        let (magnitudes, count) = (self.magnitudes(factors), self.rates.len());
+        let (real, imaginary) = column.split_at_mut(self.len());
+        let fill = |column: &mut [f64], part: usize| {
+            for (row, wave) in column.chunks_exact_mut(count).zip(factors.chunks_exact(2)) {
+                row.iter_mut().zip(magnitudes).for_each(|(x, magnitude)| *x = magnitude * wave[part]);
+            }
+        };
+        fill(real, 0);
+        fill(imaginary, 1);
     }
 }
 

@@ -19,16 +19,19 @@ mod exponents;
 mod fit;
 mod nodes;
 
+use crate::backend::ChebyshevSeries;
 use crate::base::error::{bail, try_collect, try_vec, Error, ErrorKind, Result};
 use crate::base::off_resonance::{MinMax, OffResonanceRange};
 use crate::base::real::{narrow, wide, Real};
 use exponents::{half, middle, ExponentRange};
-use fit::SegmentFit;
+use fit::{SegmentFit, SegmentFitter};
 use nodes::{expected_terms, prolate_nodes, PivotNodes};
 use num_complex::Complex;
 use std::f64::consts::TAU;
 
 pub use nodes::MAX_SEGMENTS;
+
+const WHAT: &str = "off-resonance";
 
 /// Maximum of rate times time in the slowest voxel: if all signals change by more than exp(60), the units are wrong.
 /// It is also the maximum by which the signal of any voxel may grow at times before 0.
@@ -45,7 +48,8 @@ const WEAK_DECAY: f64 = 20.0;
 pub struct TimeSegments {
     /// Nodes tau_l in seconds.
     pub nodes: Vec<f64>,
-    /// Frequency f0 in Hz of the phase of the b_l: b_l(t) is [`TimeSegments::weight`] exp(-i 2 pi f0 (t - tau_l)).
+    /// Frequency f0 in Hz, the middle of the range for transforms and 0 for E^H W E. Factors of voxels have the
+    /// frequency f - f0, factors of samples are b_l(t) exp(-i 2 pi f0 t).
     pub frequency: f64,
     /// Largest error of the sum for any f, R and t, relative to the root mean square of exp(-R t) in that voxel. It
     /// includes a measurement in the precision of the plan's arrays.
@@ -95,14 +99,14 @@ impl TimeSegments {
             decay: decay.map(|rate| factor * rate),
             time: half(band.time),
         };
-        let create = |fit: &SegmentFit, error: f64| -> Result<Self> {
+        let create = |fitter: &SegmentFitter, (fit, error): &(SegmentFit, f64)| -> Result<Self> {
             let mut segments = TimeSegments {
-                nodes: try_collect(fit.nodes.len(), "off-resonance", fit.nodes.iter().map(|s| s + middle(band.time)))?,
+                nodes: try_collect(fit.nodes.len(), WHAT, fit.nodes.iter().map(|s| s + middle(band.time)))?,
                 frequency: if kind == ExponentKind::Voxels { middle(frequency) } else { 0.0 },
-                error,
+                error: *error,
                 max_rate: decay[1],
                 time: [middle(band.time), range.time],
-                series: fit.series(&range, T::EPSILON)?,
+                series: fitter.series(fit)?,
             };
             segments.error = error.max(segments.measured_error::<T>(&range, band.time[0], kind)?);
             Ok(segments)
@@ -110,34 +114,46 @@ impl TimeSegments {
         // The sum with the smallest number of nodes of either kind, and the smallest error of all attempts.
         let (mut best, mut least_error): (Option<Self>, f64) = (None, f64::INFINITY);
         let expected = expected_terms(&range, tolerance);
+        let mut fitter = SegmentFitter::new(&range, (expected + 6).min(MAX_SEGMENTS), T::EPSILON)?;
         let mut attempt = |expected: usize, max: usize, nodes: &dyn Fn(usize) -> Result<Vec<f64>>| -> Result<()> {
-            let fit = |terms: usize| SegmentFit::with_error(&range, nodes(terms)?, T::EPSILON);
-            // Search upwards from the expected number, then downwards.
-            let mut terms = expected.clamp(1, max);
-            let mut best_fit = fit(terms)?;
+            // Nodes of the second kind are used only if they are fewer, by one or more.
+            let has_sum = best.is_some();
+            let max = best.as_ref().map_or(max, |best: &Self| max.min(best.len() - 1));
+            if max == 0 {
+                return Ok(());
+            }
+            // The error for the maximum is part of the message, so it is computed for all times.
+            let limit = |terms: usize| if terms < max || has_sum { tolerance } else { f64::INFINITY };
+            // Search upwards from the expected number, or else downwards.
+            let start = if has_sum { max } else { expected.clamp(1, max) };
+            let mut terms = start;
+            let mut best_fit = fitter.fit(nodes(terms)?, limit(terms))?;
             while best_fit.1 > tolerance && terms < max {
                 terms += 1;
-                best_fit = fit(terms)?;
+                if terms > fitter.max_terms {
+                    fitter = SegmentFitter::new(&range, (2 * terms).min(MAX_SEGMENTS), T::EPSILON)?;
+                }
+                best_fit = fitter.fit(nodes(terms)?, limit(terms))?;
             }
-            while best_fit.1 <= tolerance && terms > 1 {
-                match fit(terms - 1)? {
+            while best_fit.1 <= tolerance && terms > 1 && terms <= start {
+                match fitter.fit(nodes(terms - 1)?, tolerance)? {
                     fewer if fewer.1 <= tolerance => (best_fit, terms) = (fewer, terms - 1),
                     _ => break,
                 }
             }
             // Add a few terms if the rounded sum exceeds the tolerance.
             for extra in 0..=3 {
-                if best.as_ref().is_some_and(|best| best.len() <= terms + extra) || terms + extra > max {
+                if terms + extra > max {
                     break;
                 }
                 if extra > 0 {
-                    best_fit = fit(terms + extra)?;
+                    best_fit = fitter.fit(nodes(terms + extra)?, f64::INFINITY)?;
                 }
                 least_error = least_error.min(best_fit.1);
                 if best_fit.1 > tolerance {
                     break;
                 }
-                let segments = create(&best_fit.0, best_fit.1)?;
+                let segments = create(&fitter, &best_fit)?;
                 least_error = least_error.min(segments.error);
                 if segments.error <= tolerance {
                     best = Some(segments);
@@ -148,8 +164,9 @@ impl TimeSegments {
         };
         if range.decay[1] > 0.0 {
             let pivots = PivotNodes::new(&range, expected, tolerance)?;
-            attempt(pivots.expected, pivots.nodes.len(), &|terms| {
-                try_collect(terms, "off-resonance", pivots.nodes[..terms].iter().copied())
+            // The estimate is often one or two too large, and a fit with too few terms takes less time.
+            attempt(pivots.expected.saturating_sub(2), pivots.nodes.len(), &|terms| {
+                try_collect(terms, WHAT, pivots.nodes[..terms].iter().copied())
             })?;
         }
         if range.decay[1] * 2.0 * range.time <= WEAK_DECAY {
@@ -168,37 +185,43 @@ impl TimeSegments {
         let terms = self.len();
         let frequencies: &[f64] = if range.frequency > 0.0 { &[-1.0, -0.613, 0.0, 0.271, 0.894, 1.0] } else { &[0.0] };
         let rates = if range.decay[1] > range.decay[0] { 9 } else { 1 };
-        let mut b = try_vec(terms, 0.0, "off-resonance")?;
-        let mut sample_factors: Vec<Complex<T>> = try_vec(terms, Complex::default(), "off-resonance")?;
         let signal = |magnitude: f64, f: f64, t: f64| Complex::from_polar(magnitude, -TAU * f * t);
-        let points = frequencies.iter().flat_map(|f| range.rates(rates).map(move |r| (f * range.frequency, r)));
-        let points = try_collect(frequencies.len() * rates, "off-resonance", points)?;
-        let mut voxel_factors: Vec<Complex<T>> = try_vec(terms * points.len(), Complex::default(), "off-resonance")?;
-        for (row, &(f, r)) in voxel_factors.chunks_exact_mut(terms).zip(&points) {
-            for (voxel_factor, tau) in row.iter_mut().zip(&self.nodes) {
-                let factor = match kind {
-                    ExponentKind::Voxels => wide(narrow::<T>(signal((-r * tau).exp(), f + self.frequency, *tau))),
-                    ExponentKind::Pairs => {
-                        let one = |f| wide(narrow::<T>(signal((-0.5 * r * tau).exp(), 0.5 * f, *tau)));
-                        one(-f).conj() * one(f)
-                    }
-                };
-                // Relative to the signal at the first time, which may exceed the range of `T` for a pair.
-                *voxel_factor = narrow(factor * (r * start).exp());
+        let frequencies = try_collect(frequencies.len(), WHAT, frequencies.iter().map(|f| f * range.frequency))?;
+        let rates = try_collect(rates, WHAT, range.rates(rates).map(|r| (r, (2.0 * range.log_rms(r)).exp())))?;
+        let points = frequencies.len() * rates.len();
+        let mut voxel_factors: Vec<Complex<T>> = try_vec(terms * points, Complex::default(), WHAT)?;
+        let mut rows = voxel_factors.chunks_exact_mut(terms);
+        for &f in &frequencies {
+            for (&(r, _), row) in rates.iter().zip(&mut rows) {
+                for (voxel_factor, tau) in row.iter_mut().zip(&self.nodes) {
+                    let factor = match kind {
+                        ExponentKind::Voxels => wide(narrow::<T>(signal((-r * tau).exp(), f, *tau))),
+                        // The product of the factors of two voxels, with frequencies of different signs.
+                        ExponentKind::Pairs => wide(narrow::<T>(signal((-0.5 * r * tau).exp(), 0.5 * f, *tau))).powu(2),
+                    };
+                    // Relative to the signal at the first time, which may exceed the range of `T` for a pair.
+                    *voxel_factor = narrow(factor * (r * start).exp());
+                }
             }
         }
-        let mut squares = try_vec(points.len(), 0.0, "off-resonance")?;
+        let (mut b, mut squares) = (try_vec(terms, 0.0, WHAT)?, try_vec(points, 0.0, WHAT)?);
+        let mut sample_factors: Vec<Complex<T>> = try_vec(terms, Complex::default(), WHAT)?;
+        let (mut waves, mut sizes) =
+            (try_vec(frequencies.len(), Complex::default(), WHAT)?, try_vec(rates.len(), 0.0, WHAT)?);
         for (s, share) in range.times(3 * terms + 9) {
             let t = self.time[0] + s;
             self.weights(t, &mut b);
-            for ((factor, b), tau) in sample_factors.iter_mut().zip(&b).zip(&self.nodes) {
-                *factor = narrow(signal(*b, self.frequency, t) * signal(1.0, self.frequency, -tau));
-            }
-            for ((row, &(f, r)), square) in voxel_factors.chunks_exact(terms).zip(&points).zip(&mut squares) {
+            let phase = signal(1.0, self.frequency, t);
+            sample_factors.iter_mut().zip(&b).for_each(|(factor, b)| *factor = narrow(phase * *b));
+            waves.iter_mut().zip(&frequencies).for_each(|(wave, f)| *wave = signal(1.0, f + self.frequency, t));
+            sizes.iter_mut().zip(&rates).for_each(|(size, (r, _))| *size = (-r * (t - start)).exp());
+            let exact =
+                waves.iter().flat_map(|wave| sizes.iter().zip(&rates).map(move |(size, rate)| (wave * size, rate.1)));
+            for ((row, square), (exact, mean_square)) in voxel_factors.chunks_exact(terms).zip(&mut squares).zip(exact)
+            {
                 let zero = Complex::new(T::ZERO, T::ZERO);
                 let sum = row.iter().zip(&sample_factors).fold(zero, |sum, (factor, b)| sum + *factor * *b);
-                let exact = signal((-r * (t - start)).exp(), f + self.frequency, t);
-                *square += share * (wide(sum) - exact).norm_sqr() / (2.0 * range.log_rms(r)).exp();
+                *square += share * (wide(sum) - exact).norm_sqr() / mean_square;
             }
         }
         // NaN remains NaN, which is not within any tolerance.
@@ -224,16 +247,9 @@ impl TimeSegments {
         }
     }
 
-    /// Returns b_l(t) of one l, without the phase factor.
-    pub fn weight(&self, l: usize, t: f64) -> f64 {
-        let [middle, half] = self.time;
-        let x = if half > 0.0 { ((t - middle) / half).clamp(-1.0, 1.0) } else { 0.0 };
-        let (mut sum, mut term, mut next) = (0.0, 1.0, x);
-        for row in self.series.chunks_exact(self.len()) {
-            sum += term * row[l];
-            (term, next) = (next, 2.0 * x * next - term);
-        }
-        sum
+    /// Returns the b_l as series.
+    pub fn series(&self) -> ChebyshevSeries<'_> {
+        ChebyshevSeries { interval: self.time, functions: self.len(), coefficients: &self.series }
     }
 }
 
@@ -323,10 +339,8 @@ mod tests {
                 let signal = |t: f64| Complex::from_polar((-r * t).exp(), -TAU * f * t);
                 let all: Vec<f64> = (0..=111).map(|m| between(band.time, m as f64 / 111.0)).collect();
                 let size = (all.iter().map(|&t| signal(t).norm_sqr()).sum::<f64>() / all.len() as f64).sqrt();
-                for (m, &t) in all.iter().enumerate() {
+                for &t in &all {
                     segments.weights(t, &mut b);
-                    let (l, most) = (m % b.len(), b.iter().fold(1.0, |m: f64, b| m.max(b.abs())));
-                    assert!((segments.weight(l, t) - b[l]).abs() <= 1e-13 * most);
                     let term = |(&tau, b): (&f64, &f64)| {
                         signal(tau) * Complex::from_polar(*b, -TAU * segments.frequency * (t - tau))
                     };

@@ -1,6 +1,7 @@
 //! Nodes tau_l of a sum, and the number that a tolerance requires.
 
 use super::exponents::{evenly_spaced, half, ExponentRange};
+use crate::base::dense::{add_scaled, dot};
 use crate::base::error::{try_collect, try_vec, Result};
 use std::f64::consts::PI;
 
@@ -35,21 +36,24 @@ impl PivotNodes {
     pub fn new(range: &ExponentRange, terms: usize, tolerance: f64) -> Result<Self> {
         const WHAT: &str = "off-resonance";
         let terms = terms.min(MAX_SEGMENTS);
-        let points = range.points(if range.frequency > 0.0 { terms + 8 } else { 1 }, terms);
-        let points = try_collect(points.clone().count(), WHAT, points)?;
-        let (rows, early) = (2 * points.len(), range.times(2 * terms + 40).map(|(s, _)| s));
+        let points = range.fitted_points(terms)?;
+        let (rows, early) = (points.rows(), range.times(2 * terms + 40).map(|(s, _)| s));
         let candidates = early.chain(evenly_spaced(-range.time, range.time, 4 * terms + 17));
         let candidates = try_collect(candidates.clone().count(), WHAT, candidates)?;
         let mut matrix = try_vec(rows * candidates.len(), 0.0, WHAT)?;
-        for (column, s) in matrix.chunks_exact_mut(rows).zip(&candidates) {
-            range.fill(column, &points, *s);
+        let mut norms = try_vec(candidates.len(), 0.0, WHAT)?;
+        let mut factors = points.factors()?;
+        for ((column, &s), norm) in matrix.chunks_exact_mut(rows).zip(&candidates).zip(&mut norms) {
+            points.compute_factors(s, &mut factors);
+            points.expand(&factors, column);
+            *norm = dot(column, column);
         }
         let mut nodes = try_vec(MAX_SEGMENTS.min(candidates.len()), 0.0, WHAT)?;
         let mut pivot = try_vec(rows, 0.0, WHAT)?;
         let (mut count, mut expected) = (0, None);
         while count < nodes.len() {
-            let norms = matrix.chunks_exact(rows).map(|column| column.iter().map(|x| x * x).sum::<f64>());
-            let (at, norm) = norms.enumerate().fold((0, 0.0), |all, one| if one.1 > all.1 { one } else { all });
+            let (at, norm) =
+                norms.iter().enumerate().fold((0, 0.0), |all, (i, &norm)| if norm > all.1 { (i, norm) } else { all });
             let norm = norm.sqrt();
             if norm <= 2.0 * tolerance {
                 expected = expected.or(Some(count));
@@ -61,9 +65,9 @@ impl PivotNodes {
             nodes[count] = candidates[at];
             count += 1;
             pivot.iter_mut().zip(&matrix[at * rows..][..rows]).for_each(|(q, x)| *q = x / norm);
-            for column in matrix.chunks_exact_mut(rows) {
-                let dot: f64 = pivot.iter().zip(&*column).map(|(q, x)| q * x).sum();
-                column.iter_mut().zip(&pivot).for_each(|(x, q)| *x -= dot * q);
+            for (column, norm) in matrix.chunks_exact_mut(rows).zip(&mut norms) {
+                add_scaled(-dot(&pivot, column), &pivot, column);
+                *norm = dot(column, column);
             }
         }
         nodes.truncate(count);
@@ -79,28 +83,43 @@ impl PivotNodes {
 /// Problems 17:805, 2001).
 pub(super) fn prolate_nodes(c: f64, count: usize) -> Result<Vec<f64>> {
     // With x = sin(phi) and k^2 = c^2 / chi, the integral is c / k times that of (1 - k^2 sin^2 phi)^(1/2).
-    const STEPS: usize = 512;
-    let angle = |i: usize| ((i as f64 + 0.5) / STEPS as f64 - 0.5) * PI;
-    let density = |k: f64, i: usize| (1.0 - (k * angle(i).sin()).powi(2)).max(0.0).sqrt() * PI / STEPS as f64;
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..50 {
         let k = 0.5 * (low + high);
-        let all: f64 = (0..STEPS).map(|i| density(k, i)).sum();
-        *if c * all > k * count as f64 * PI { &mut low } else { &mut high } = k;
+        *if 2.0 * c * complete_elliptic_integral(k) > k * count as f64 * PI { &mut low } else { &mut high } = k;
     }
     let k = 0.5 * (low + high);
-    let all: f64 = (0..STEPS).map(|i| density(k, i)).sum();
+    // Steps from -pi/2 to 0. The second half of the nodes mirrors the first.
+    const STEPS: usize = 256;
+    let angle = |i: usize| ((i as f64 + 0.5) / STEPS as f64 - 1.0) * 0.5 * PI;
+    let mut densities = [0.0; STEPS];
+    for (i, density) in densities.iter_mut().enumerate() {
+        *density = (1.0 - (k * angle(i).sin()).powi(2)).max(0.0).sqrt();
+    }
+    let half: f64 = densities.iter().sum();
     let mut nodes = try_vec(count, 0.0, "off-resonance")?;
     let (mut integral, mut step) = (0.0, 0);
-    // The second half mirrors the first.
     for l in 0..count / 2 {
-        let target = all * (l as f64 + 0.5) / count as f64;
-        while integral + density(k, step) < target {
-            integral += density(k, step);
+        let target = half * (2 * l + 1) as f64 / count as f64;
+        while step + 1 < STEPS && integral + densities[step] < target {
+            integral += densities[step];
             step += 1;
         }
-        let phi = angle(step) + ((target - integral) / density(k, step) - 0.5) * PI / STEPS as f64;
+        let phi = angle(step) + ((target - integral) / densities[step] - 0.5) * 0.5 * PI / STEPS as f64;
         (nodes[l], nodes[count - 1 - l]) = (phi.sin(), -phi.sin());
     }
     Ok(nodes)
+}
+
+/// Returns the integral of (1 - k^2 sin^2 phi)^(1/2) from 0 to pi/2, for k from 0 to below 1, by the arithmetic-geometric
+/// mean (Abramowitz and Stegun, 17.6).
+fn complete_elliptic_integral(k: f64) -> f64 {
+    let (mut a, mut b, mut c) = (1.0, ((1.0 - k) * (1.0 + k)).sqrt(), k);
+    let (mut sum, mut power) = (0.5 * c * c, 0.5);
+    while c > 1e-15 * a {
+        (a, b, c) = (0.5 * (a + b), (a * b).sqrt(), 0.5 * (a - b));
+        power *= 2.0;
+        sum += power * c * c;
+    }
+    0.5 * PI / a * (1.0 - sum)
 }

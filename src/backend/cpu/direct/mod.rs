@@ -2,8 +2,8 @@
 
 mod grid;
 mod list;
-mod phase;
-mod power;
+pub mod phase;
+pub mod power;
 
 use super::simd::Level;
 use super::thread_pool::Threads;
