@@ -151,13 +151,27 @@ typedef enum {
 
 // Device on which a plan computes.
 typedef enum {
-    // The first usable GPU; without one, the CPU.
+    // The first usable GPU or the CPU: the one that is estimated to finish a plan and one transform first. It is
+    // the GPU with a stream or arrays on a GPU. See estimated_cpu_ms of recon_plan_properties.
     RECON_DEVICE_AUTO = 0,
     // The CPU.
     RECON_DEVICE_CPU = 1,
     // NVIDIA GPUs, of compute capability 7.5 or more.
     RECON_DEVICE_CUDA = 2,
 } recon_device;
+
+// Reason why a plan computes on its device.
+typedef enum {
+    // The caller requested the device, by its name, by a stream, or by arrays on a GPU.
+    RECON_DEVICE_REQUESTED = 0,
+    // A plan and one transform are estimated to take less time than on the other device.
+    RECON_DEVICE_ESTIMATED_FASTER = 1,
+    // There is no GPU.
+    RECON_DEVICE_NO_GPU = 2,
+    // There is a GPU that cannot be used. The log has the cause: NVRTC is missing, the GPU is too old, or CUDA has
+    // failed or was started before a fork.
+    RECON_DEVICE_GPU_UNUSABLE = 3,
+} recon_device_reason;
 
 // Vector unit of the processor that a plan uses. Levels differ in speed and in rounding.
 typedef enum {
@@ -900,6 +914,17 @@ typedef struct {
     // Number of convolutions whose sum is E^H W E with a field map or a decay map. 0 without maps, and if E^H W E is
     // computed by transforms.
     uint32_t nodes;
+    // A recon_device_reason: why the plan computes on its device.
+    uint32_t device_reason;
+    // 0.
+    uint32_t reserved;
+    // Estimated milliseconds of a plan and one adjoint transform of all coils and frames on the CPU, with arrays in
+    // host memory. The estimate depends on sizes, options and the processor only. 0 if nothing was estimated, because
+    // the device was requested or there is no usable GPU.
+    double estimated_cpu_ms;
+    // The same on the first usable GPU. The start of CUDA, which only the first plan of a process waits for, is not
+    // included.
+    double estimated_gpu_ms;
 } recon_plan_properties;
 
 // Bytes that a plan and its operations take at their peaks, in addition to the caller's arrays: see recon_plan_memory.
@@ -1170,7 +1195,7 @@ const char *recon_last_error_message(void);
 
 // Sets the callback that receives the library's log messages of `level` (a recon_log_level) and above, with
 // `user_data`. It replaces the previous callback; NULL removes it. After the return the previous callback is not
-// called any more. Without a callback the library is silent. The callback is the library's only global state.
+// called any more. Without a callback the library is silent. The callback is the only setting of the whole process.
 //
 // Errors:
 // - RECON_UNKNOWN_VALUE.
@@ -1314,15 +1339,22 @@ recon_status recon_plan_warning(const recon_plan *plan, uint64_t index, uint32_t
 // Frees everything that a plan holds and ends its threads. NULL is allowed. No call with this plan may be running.
 void recon_plan_destroy(recon_plan *plan);
 
-// Returns memory to the system that the library keeps for the next plan. Without plans this is at most 32 MiB. With
-// plans it is at most the size of the plans, limited to between 32 MiB and 1 GiB. Existing plans lose nothing. On
-// Linux with glibc it also calls malloc_trim(0). Call it after the last plan, or before the library is unloaded. It
-// cannot fail.
+// Returns to the system what the library keeps for the next plan. Existing plans lose nothing. It cannot fail. Call it
+// after the last plan if other programs need the memory or the GPU, or before the library is unloaded.
+//
+// - Host memory: without plans at most 32 MiB. With plans at most the size of the plans, limited to between 32 MiB and
+//   1 GiB. On Linux with glibc it also calls malloc_trim(0).
+// - GPUs: the context of each GPU that had plans, the loaded kernels, and up to 1 GiB of memory (at most a sixteenth
+//   of the GPU's memory). The context itself holds several hundred MiB of GPU memory. On a GPU that plans still use,
+//   the context stays; kernels and memory that no plan uses are released. The next plan on a released GPU takes about
+//   0.1 s longer.
+//
+// The end of the process releases all of it, and so does unloading the library on Linux with glibc.
 void recon_release_memory(void);
 
 // Checks that `bytes` bytes of memory are free on this machine and in all control groups of this process. Linux ends a
-// process without a message when it uses more. If they are not free, recon_release_memory is called first. Without
-// /proc, every number is accepted.
+// process without a message when it uses more. If they are not free, the host memory that recon_release_memory
+// returns is returned first. Without /proc, every number is accepted.
 //
 // recon_plan_memory returns the bytes of a plan and its operations in advance.
 //

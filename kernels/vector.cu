@@ -262,6 +262,57 @@ ramp(const real *kx, const real *ky, const real *kz, double sx, double sy, doubl
     }
 }
 
+// A window of `len` points, symmetric about `middle`, and the table of its spectrum: |H(k)|^2 over the sum of h^2 at
+// k = (i - 1) / steps for i below `points`. A null table stands for 1.
+struct Spectrum {
+    const double *h;
+    double *table;
+    double middle, steps, energy;
+    u32 len, points;
+};
+
+// Fills the table of a spectrum.
+extern "C" __global__ void __launch_bounds__(THREADS)
+fill_spectrum(Spectrum s) {
+    for EACH(i, s.points) {
+        double k = ((double)i - 1) / s.steps, sum = 0;
+        for (u32 j = 0; j < s.len; j++) sum += s.h[j] * cospi(2 * k * (j - s.middle));
+        s.table[i] = sum * sum / s.energy;
+    }
+}
+
+// The spectrum at k, by a cubic through four neighbours.
+static __device__ double spectrum_at(const Spectrum &s, double k) {
+    double x = fabs(k) * s.steps;
+    u32 i = min((u32)x, s.points - 4);
+    double t = x - i;
+    double a = s.table[i], b = s.table[i + 1], c = s.table[i + 2], d = s.table[i + 3];
+    double to_a = t + 1, to_c = t - 1, to_d = t - 2;
+    return t * to_c * (d * to_a - a * to_d) * (1.0 / 6.0) + to_a * to_d * (b * to_c - c * t) * 0.5;
+}
+
+// out[0] = sum of w / largest times the spectra at the coordinates, over samples with w > 0. out[1], all bits set
+// before, receives the bits of the smallest squared length of (kx nx, ky ny, kz nz) of these samples.
+extern "C" __global__ void __launch_bounds__(THREADS)
+spectral_sum(const real *kx, const real *ky, const real *kz, const real *w, u64 n, double largest, Spectrum x, Spectrum y,
+             Spectrum z, double nx, double ny, double nz, double *partial, u32 *ticket, double *out) {
+    const double far = __longlong_as_double(0x7ff0000000000000ll);
+    double sum = 0, nearest = far;
+    for EACH(i, n) {
+        double weight = w[i] / largest;
+        if (!(weight > 0)) continue;
+        double a = kx[i], b = ky[i], c = kz ? (double)kz[i] : 0;
+        weight *= spectrum_at(x, a);
+        weight *= spectrum_at(y, b);
+        if (kz) weight *= spectrum_at(z, c);
+        sum += weight;
+        nearest = fmin(nearest, a * nx * (a * nx) + b * ny * (b * ny) + c * nz * (c * nz));
+    }
+    // Bits of numbers that are not negative have the order of the numbers.
+    if (nearest < far) atomicMin((u64 *)out + 1, (u64)__double_as_longlong(nearest));
+    grid_sum(sum, partial, ticket, out);
+}
+
 // Writes to *first, which is in the host's memory, the index of the first number with a part that is NaN or too large;
 // ~0 if there is none. `latest`, the complement of the index, and `ticket` are 0 before and after.
 extern "C" __global__ void __launch_bounds__(THREADS)

@@ -73,7 +73,7 @@ pub use reconstruction::{
 };
 pub use simulation::{metrics, phantom, trajectory};
 
-pub use backend::{release_memory, Sink, Source};
+pub use backend::{Sink, Source};
 pub use base::error::{Error, ErrorKind, Result};
 pub use base::geometry::{Geometry, VoxelBasis};
 pub use base::interrupt::Interrupt;
@@ -83,8 +83,10 @@ pub use base::real::Real;
 pub use base::rigid_motion::RigidMotion;
 pub use base::scan_size::ScanSize;
 pub use base::warning::{Warning, WarningKind};
+pub use engine::device_selection::{DeviceReason, DeviceSelection};
 pub use engine::interface::PlanInfo;
 pub use engine::memory::{Memory, MemoryPeaks};
+pub use engine::unused_memory::release_memory;
 pub use num_complex::Complex;
 pub use partial_fourier::{PartialFourier, PartialFourierMethod, PartialFourierOptions, PartialFourierReport};
 pub use plan::Plan;

@@ -44,7 +44,7 @@ classdef Encoding
 %                      error. Without a 'Tolerance', E.info() returns the error
 %       'Basis'        shape of a voxel: 'point' or 'box'
 %       'Voxels'       a list of voxels instead of the grid: their positions, [voxels dims], in voxels from the centre
-%       'Device'       'auto' (a GPU if there is one), 'cpu', 'cuda'
+%       'Device'       'auto' (a GPU or the CPU, by estimated times), 'cpu', 'cuda'
 %       'Gpus'         which GPUs, counted from 1 as recon.devices lists them; several share the work
 %       'GpuArray'     true: data are gpuArrays, used without a copy. Default: true if k or Maps is a gpuArray
 %       'Threads'      CPU threads; default: all
@@ -336,6 +336,8 @@ classdef Encoding
         %INFO  Returns device, vector unit, threads, method, window width, grid, expected error and memory in bytes.
         %   With FieldMap or DecayMap: segments, the number of transforms without off-resonance per transform (0 with
         %   exact sums), and nodes, the number of convolutions in E.normal (0 if it uses transforms).
+        %   device_reason is why this device computes: 'requested', 'estimated-faster' (with the estimates
+        %   estimated_cpu_ms and estimated_gpu_ms of an operator and one transform), 'no-gpu' or 'gpu-unusable'.
             s = recon_mex('info', E.plan.id);
         end
 

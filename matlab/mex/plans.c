@@ -193,7 +193,7 @@ void plan_info(mxArray **out, const mxArray **in) {
     const recon_plan_properties *p = &e->properties;
     const char *names[] = {"device",       "simd",     "threads", "precision",  "method",       "width",   "grid",
                            "oversampling", "toeplitz", "error",   "host_bytes", "device_bytes", "seconds", "segments",
-                           "nodes"};
+                           "nodes",        "device_reason", "estimated_cpu_ms", "estimated_gpu_ms"};
     out[0] = mxCreateStructMatrix(1, 1, sizeof names / sizeof *names, names);
     set_text(out[0], "device", p->device);
     set_text(out[0], "simd", p->simd);
@@ -214,4 +214,7 @@ void plan_info(mxArray **out, const mxArray **in) {
     set_number(out[0], "seconds", p->seconds);
     set_number(out[0], "segments", p->segments);
     set_number(out[0], "nodes", p->nodes);
+    set_text(out[0], "device_reason", recon_choice_word("device_reason", p->device_reason));
+    set_number(out[0], "estimated_cpu_ms", p->estimated_cpu_ms);
+    set_number(out[0], "estimated_gpu_ms", p->estimated_gpu_ms);
 }

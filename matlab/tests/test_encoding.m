@@ -321,6 +321,7 @@ E = recon.Encoding(rand(200, 2) - 0.5, [16 12], 'Threads', 1, 'Device', 'cpu', '
 s = E.info();
 check(s.threads == 1 && strcmp(s.device, 'cpu') && strcmp(s.method, 'nufft') && strcmp(s.precision, 'double'), 'info');
 check(s.error <= 1e-3 && s.width > 1 && all(s.grid >= [16 12]) && s.host_bytes > 0 && s.seconds >= 0, 'its figures');
+check(strcmp(s.device_reason, 'requested') && s.estimated_cpu_ms == 0 && s.estimated_gpu_ms == 0, 'the reason');
 text = evalc('disp(E)');
 check(~isempty(strfind(text, '16 x 12 image')) && ~isempty(strfind(text, '200 samples')), 'disp'); %#ok<STREMP>
 check(~isempty(strfind(evalc('disp(E'')'), 'adjoint')), 'disp of the adjoint'); %#ok<STREMP>

@@ -6,9 +6,11 @@
 //! the device fails; direct sums can also be interrupted by the caller.
 
 mod arrays;
+pub(crate) mod call_size;
 pub mod cpu;
 pub mod cuda;
 mod direct_lists;
+pub(crate) mod spectral_sums;
 
 use crate::base::error::Result;
 use crate::base::input_check::{self, PendingCheck};
@@ -22,15 +24,8 @@ use crate::base::workers::Workers;
 pub use arrays::{DevicePointer, DeviceSlice, DeviceSliceMut, Sink, Source, Span};
 pub use direct_lists::MapPresence;
 use num_complex::Complex;
+use spectral_sums::{SpectralSums, SpectralWindow};
 use std::ops::Range;
-
-/// Releases all that the library keeps for the next plan: host memory, and the contexts of GPUs that no plan uses, with
-/// their kernels and memory. Existing plans are unaffected. With glibc, free memory of the process's heap is also
-/// released (malloc_trim).
-pub fn release_memory() {
-    cuda::release_unused();
-    crate::base::memory::release_host_memory();
-}
 
 /// Maximum width of a window, in cells.
 pub const MAX_WIDTH: usize = 16;
@@ -243,6 +238,10 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Estimates the time of a convolution with Q, in nanoseconds.
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 
+    /// Makes ready, several at once, the parts that a plan of `samples` samples will need, in addition to those that
+    /// exist. An error is reported where the part is used. Does nothing by default.
+    fn prepare(&self, _dims: &[usize], _grid: &[usize], _taps: &[Vec<f64>], _samples: usize) {}
+
     /// Sorts samples at `k` (one slice per axis, in cycles per voxel) for gridding on a periodic grid of size `grid`.
     /// The taps of the window are those of [`crate::nufft::window::Shape::polynomials`]. `arrays` is the maximum number
     /// of sample arrays per call.
@@ -428,6 +427,17 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         function: usize,
         w: Option<Reals<Self, T>>,
     ) -> Result<Self::Array<T>>;
+    /// Computes the sums of weights times the spectra of `windows`, one per axis of `k`, that the scale of gridding
+    /// needs. `largest` is the largest weight. Returns `None` if the device is not faster than a loop on the host.
+    fn spectral_sums(
+        &self,
+        _k: &[&[T]],
+        _weights: Reals<Self, T>,
+        _largest: f64,
+        _windows: &[SpectralWindow],
+    ) -> Option<Result<SpectralSums>> {
+        None
+    }
     /// Computes y = y + a x.
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
     /// Computes out(0) = Re <x, y>, summed in double precision in a fixed order.

@@ -31,7 +31,8 @@ impl Method {
 /// The device of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub enum Device {
-    /// The first usable GPU, or the CPU without one.
+    /// The first usable GPU or the CPU: the one that is estimated to finish a plan and one adjoint transform first, see
+    /// [`crate::DeviceSelection`]. It is the GPU if [`Options::stream`] is set.
     #[default]
     Auto,
     /// The CPU.

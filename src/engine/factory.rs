@@ -1,6 +1,7 @@
 //! Creation of a plan's engine, and the estimate of its memory: both choose device, method, window and grid.
 
 use super::coil_maps;
+use super::device_selection::{DeviceReason, DeviceSelection};
 use super::encoding::Encoding;
 use super::interface::{Engine, CREATING_PLAN};
 use super::memory::{Memory, MemoryLimit, MemoryRequirements};
@@ -23,16 +24,19 @@ use std::time::Instant;
 type CheckedEngine<T> = (Box<dyn Engine<T>>, InputRanges);
 
 /// Creates the engine of a geometry whose sizes were checked. The threads of the engine check the geometry's values.
-pub(crate) fn create_engine<T: Real>(geometry: &Geometry<'_, T>, options: &Options) -> Result<CheckedEngine<T>> {
+pub(crate) fn create_engine<T: Real>(
+    geometry: &Geometry<'_, T>,
+    options: &Options,
+) -> Result<(CheckedEngine<T>, DeviceSelection)> {
     struct EngineDispatch;
     impl PerPrecision for EngineDispatch {
         type Input<'a, T: Real> = (&'a Geometry<'a, T>, &'a Options);
-        type Output<T: Real> = Result<CheckedEngine<T>>;
+        type Output<T: Real> = Result<(CheckedEngine<T>, DeviceSelection)>;
         fn single((geometry, options): Self::Input<'_, f32>) -> Self::Output<f32> {
-            run_on_backends(geometry.voxels.is_some(), options, &EngineCreation { geometry, options })
+            run_on_backends(&ScanSize::lengths(geometry), options, &EngineCreation { geometry, options })
         }
         fn double((geometry, options): Self::Input<'_, f64>) -> Self::Output<f64> {
-            run_on_backends(geometry.voxels.is_some(), options, &EngineCreation { geometry, options })
+            run_on_backends(&ScanSize::lengths(geometry), options, &EngineCreation { geometry, options })
         }
     }
     T::per_precision::<EngineDispatch>((geometry, options))
@@ -45,10 +49,10 @@ pub(crate) fn estimate_memory<T: Real>(size: &ScanSize, options: &Options) -> Re
         type Input<'a, T: Real> = (&'a ScanSize, &'a Options);
         type Output<T: Real> = Result<Memory>;
         fn single((size, options): Self::Input<'_, f32>) -> Self::Output<f32> {
-            run_on_backends::<f32, _>(size.listed.is_some(), options, &MemoryEstimation { size, options })
+            run_on_backends::<f32, _>(size, options, &MemoryEstimation { size, options }).map(|(memory, _)| memory)
         }
         fn double((size, options): Self::Input<'_, f64>) -> Self::Output<f64> {
-            run_on_backends::<f64, _>(size.listed.is_some(), options, &MemoryEstimation { size, options })
+            run_on_backends::<f64, _>(size, options, &MemoryEstimation { size, options }).map(|(memory, _)| memory)
         }
     }
     T::per_precision::<MemoryDispatch>((size, options))
@@ -57,15 +61,22 @@ pub(crate) fn estimate_memory<T: Real>(size: &ScanSize, options: &Options) -> Re
 /// A task that requires the backends of a plan.
 trait BackendTask<T: Real> {
     type Output;
+    /// Returns whether there is a field map or a decay map.
+    fn has_maps(&self) -> bool;
     /// Runs the task on one or several backends of the same kind. `exact` selects exact sums.
     fn run<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Self::Output>;
 }
 
-/// Chooses backends and method, and runs a task with them.
-fn run_on_backends<T: Real, W: BackendTask<T>>(is_voxel_list: bool, options: &Options, task: &W) -> Result<W::Output>
+/// Chooses backends and method, and runs a task with them. Also returns why the device was chosen.
+fn run_on_backends<T: Real, W: BackendTask<T>>(
+    size: &ScanSize,
+    options: &Options,
+    task: &W,
+) -> Result<(W::Output, DeviceSelection)>
 where
     Cpu: Backend<T>,
 {
+    let is_voxel_list = size.listed.is_some();
     let exact = match options.method {
         Method::Exact => true,
         Method::Auto => is_voxel_list,
@@ -74,14 +85,10 @@ where
         }
         Method::Nufft => false,
     };
-    let gpus = match &options.device {
-        Device::Cpu => Vec::new(),
-        Device::Auto => cuda::runtime::first_usable().into_iter().collect(),
-        Device::Cuda(list) if list.is_empty() => vec![0],
-        Device::Cuda(list) => list.clone(),
-    };
+    let (gpus, choice) = DeviceSelection::new(size, options, exact, task.has_maps(), size_of::<T>());
+    let on_cpu = |choice| Ok((task.run(vec![Cpu::new(options.threads, options.simd)?], exact)?, choice));
     if gpus.is_empty() {
-        return task.run(vec![Cpu::new(options.threads, options.simd)?], exact);
+        return on_cpu(choice);
     }
     if gpus.len() > 1 && options.stream.is_some() {
         bail!(Unsupported, "a stream cannot be used with several GPUs ({gpus:?}): use one GPU, or set no stream");
@@ -95,9 +102,9 @@ where
     match backends.and_then(|backends| task.run(backends, exact)) {
         Err(e) if options.device == Device::Auto && e.kind() == ErrorKind::DriverIncomplete => {
             log::warn!("computing on the CPU: {e}");
-            task.run(vec![Cpu::new(options.threads, options.simd)?], exact)
+            on_cpu(DeviceSelection { reason: DeviceReason::GpuUnusable, ..choice })
         }
-        result => result,
+        result => Ok((result?, choice)),
     }
 }
 
@@ -109,6 +116,9 @@ struct EngineCreation<'a, T: Real> {
 
 impl<T: Real> BackendTask<T> for EngineCreation<'_, T> {
     type Output = CheckedEngine<T>;
+    fn has_maps(&self) -> bool {
+        self.geometry.off_resonance().is_some()
+    }
     fn run<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<CheckedEngine<T>> {
         let EngineCreation { geometry, options } = *self;
         let backends: Vec<Arc<B>> = backends.into_iter().map(Arc::new).collect();
@@ -140,6 +150,9 @@ struct MemoryEstimation<'a> {
 
 impl<T: Real> BackendTask<T> for MemoryEstimation<'_> {
     type Output = Memory;
+    fn has_maps(&self) -> bool {
+        self.size.band.is_some()
+    }
     fn run<B: Backend<T>>(&self, backends: Vec<B>, exact: bool) -> Result<Memory> {
         let MemoryEstimation { size, options } = *self;
         let first = &backends[0];

@@ -1,5 +1,6 @@
 //! The interface between a plan and its engine, which computes on one backend or on several GPUs.
 
+use super::device_selection::DeviceSelection;
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::Result;
@@ -52,6 +53,8 @@ pub struct PlanInfo {
     pub on_gpu: bool,
     /// `cpu`, or `cuda`, the GPU's index and name.
     pub device: String,
+    /// Why the plan computes on this device.
+    pub device_selection: DeviceSelection,
     /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`; `none` on a GPU.
     pub simd: &'static str,
     /// Number of CPU threads that compute, the caller's included. Smaller than requested if the system refused threads.

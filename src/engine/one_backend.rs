@@ -1,6 +1,7 @@
 //! The engine of a plan on one backend: operations on the caller's arrays.
 
 use super::coil_maps;
+use super::device_selection::DeviceSelection;
 use super::encoding::normal::mean_energy;
 use super::encoding::Encoding;
 use super::interface::{Change, Engine, PlanInfo};
@@ -31,6 +32,8 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             method: if gridding.is_some() { Method::Nufft } else { Method::Exact },
             on_gpu: self.b().is_gpu(),
             device: self.b().device_name(),
+            // Known to the plan.
+            device_selection: DeviceSelection::default(),
             simd: self.b().simd_name(),
             threads: self.b().threads(),
             window: gridding.map(|g| g.shape.window()),

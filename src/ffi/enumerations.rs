@@ -7,6 +7,7 @@ use crate::base::acquisition::AcquisitionPurpose;
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
 use crate::base::options::{Filter, LambdaUnit, Method, Normal, Simd, Window};
+use crate::engine::device_selection::DeviceReason;
 use crate::partial_fourier::PartialFourierMethod;
 use crate::propeller::BladePhase;
 use crate::reconstruction::cg::Stop;
@@ -201,12 +202,28 @@ c_enum! {
 c_enum! {
     /// Device on which a plan computes.
     pub enum recon_device "device" as DeviceKind {
-        /// The first usable GPU; without one, the CPU.
+        /// The first usable GPU or the CPU: the one that is estimated to finish a plan and one transform first. It is
+        /// the GPU with a stream or arrays on a GPU. See estimated_cpu_ms of recon_plan_properties.
         RECON_DEVICE_AUTO = 0 is Auto, "auto";
         /// The CPU.
         RECON_DEVICE_CPU = 1 is Cpu, "cpu";
         /// NVIDIA GPUs, of compute capability 7.5 or more.
         RECON_DEVICE_CUDA = 2 is Cuda, "cuda";
+    }
+}
+
+c_enum! {
+    /// Reason why a plan computes on its device.
+    pub enum recon_device_reason "device_reason" for DeviceReason {
+        /// The caller requested the device, by its name, by a stream, or by arrays on a GPU.
+        RECON_DEVICE_REQUESTED = 0 is Requested, "requested";
+        /// A plan and one transform are estimated to take less time than on the other device.
+        RECON_DEVICE_ESTIMATED_FASTER = 1 is EstimatedFaster, "estimated-faster";
+        /// There is no GPU.
+        RECON_DEVICE_NO_GPU = 2 is NoGpu, "no-gpu";
+        /// There is a GPU that cannot be used. The log has the cause: NVRTC is missing, the GPU is too old, or CUDA has
+        /// failed or was started before a fork.
+        RECON_DEVICE_GPU_UNUSABLE = 3 is GpuUnusable, "gpu-unusable";
     }
 }
 
@@ -550,12 +567,13 @@ c_enum! {
 }
 
 /// Tables of all enumerations.
-static ALL: [&EnumTable; 28] = [
+static ALL: [&EnumTable; 29] = [
     &<Precision as Enumeration>::TABLE,
     &<VoxelBasis as Enumeration>::TABLE,
     &<Method as Enumeration>::TABLE,
     &<Normal as Enumeration>::TABLE,
     &<DeviceKind as Enumeration>::TABLE,
+    &<DeviceReason as Enumeration>::TABLE,
     &<Simd as Enumeration>::TABLE,
     &<Window as Enumeration>::TABLE,
     &<Filter as Enumeration>::TABLE,

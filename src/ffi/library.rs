@@ -83,7 +83,7 @@ pub extern "C" fn recon_last_error_message() -> *const c_char {
 
 /// Sets the callback that receives the library's log messages of `level` (a recon_log_level) and above, with
 /// `user_data`. It replaces the previous callback; NULL removes it. After the return the previous callback is not
-/// called any more. Without a callback the library is silent. The callback is the library's only global state.
+/// called any more. Without a callback the library is silent. The callback is the only setting of the whole process.
 ///
 /// Errors:
 /// - RECON_UNKNOWN_VALUE.

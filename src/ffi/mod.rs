@@ -40,10 +40,10 @@ pub use coil_matrices::*;
 pub use conjugate_gradients::*;
 pub use enumerations::{
     recon_acquisition_purpose, recon_basis, recon_blade_phase, recon_coil_model, recon_combine_method,
-    recon_density_method, recon_device, recon_filter, recon_header_trajectory, recon_lambda_unit, recon_log_level,
-    recon_method, recon_normal_operator, recon_part, recon_partial_fourier_method, recon_precision, recon_prior,
-    recon_scale, recon_scan_counter, recon_simd, recon_spiral_extent, recon_spoke_number, recon_spoke_order,
-    recon_stop, recon_trajectory_convention, recon_trajectory_kind, recon_warning, recon_window,
+    recon_density_method, recon_device, recon_device_reason, recon_filter, recon_header_trajectory, recon_lambda_unit,
+    recon_log_level, recon_method, recon_normal_operator, recon_part, recon_partial_fourier_method, recon_precision,
+    recon_prior, recon_scale, recon_scan_counter, recon_simd, recon_spiral_extent, recon_spoke_number,
+    recon_spoke_order, recon_stop, recon_trajectory_convention, recon_trajectory_kind, recon_warning, recon_window,
 };
 pub use field_map::*;
 pub use images::*;

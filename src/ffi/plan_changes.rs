@@ -90,6 +90,9 @@ pub unsafe extern "C" fn recon_plan_info(
             seconds: info.seconds,
             segments: info.segments as u32,
             nodes: info.nodes as u32,
+            device_reason: info.device_selection.reason.number(),
+            estimated_cpu_ms: info.device_selection.cpu_ms,
+            estimated_gpu_ms: info.device_selection.gpu_ms,
             ..recon_plan_properties::initial()
         };
         put_text(&mut out.value.device, &info.device);

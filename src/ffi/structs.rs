@@ -225,6 +225,17 @@ pub struct recon_plan_properties {
     /// Number of convolutions whose sum is E^H W E with a field map or a decay map. 0 without maps, and if E^H W E is
     /// computed by transforms.
     pub nodes: u32,
+    /// A recon_device_reason: why the plan computes on its device.
+    pub device_reason: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Estimated milliseconds of a plan and one adjoint transform of all coils and frames on the CPU, with arrays in
+    /// host memory. The estimate depends on sizes, options and the processor only. 0 if nothing was estimated, because
+    /// the device was requested or there is no usable GPU.
+    pub estimated_cpu_ms: f64,
+    /// The same on the first usable GPU. The start of CUDA, which only the first plan of a process waits for, is not
+    /// included.
+    pub estimated_gpu_ms: f64,
 }
 
 /// Bytes that a plan and its operations take at their peaks, in addition to the caller's arrays: see recon_plan_memory.
@@ -568,11 +579,12 @@ versioned!(recon_options, 104, older [56, 64, 72, 88], {
     threads: 0, pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
     interrupt: None, interrupt_data: null_mut(), oversampling: 0.0, width: 0, reserved: 0,
 });
-// 224 bytes: without segments and nodes.
-versioned!(recon_plan_properties, 232, older [224], {
+// 224 bytes: without segments and nodes. 232: without device_reason and estimates.
+versioned!(recon_plan_properties, 256, older [224, 232], {
     precision: 0, method: 0, window: 0, width: 0, threads: 0, toeplitz: 0, ndim: 0, grid: [0; 3], oversampling: 0.0,
     error: 0.0, image_elements: 0, kspace_elements: 0, q_elements: 0, grid_elements: 0, host_bytes: 0,
     device_bytes: 0, seconds: 0.0, device: [0; 64], simd: [0; 32], segments: 0, nodes: 0,
+    device_reason: 0, reserved: 0, estimated_cpu_ms: 0.0, estimated_gpu_ms: 0.0,
 });
 // 152 bytes: without host_combine. 160: without fbp.
 versioned!(recon_memory, 176, older [152, 160], {

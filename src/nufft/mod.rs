@@ -82,6 +82,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         drop(grids.try_take(|| backend.unwritten::<Complex<T>>(all, "the oversampled grid"))?);
         let correction = params.correction(dims)?;
         let taps = params.taps(dims);
+        backend.prepare(dims, &params.grid, &taps, k[0].len());
         let gridder = backend.gridder(k, &params.grid, &taps, batch_size, None)?;
         let sorted = started.elapsed();
         interrupt::check("the sorting of samples")?;

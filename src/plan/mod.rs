@@ -94,9 +94,10 @@ impl<T: Real> Plan<T> {
         // Every plan copies coordinates and weights. Check their memory first, as reading billions takes a minute.
         let arrays = geometry.dims.len() + usize::from(geometry.weights.is_some());
         check_available(product(&[arrays, geometry.samples(), size_of::<T>()]), "the trajectory")?;
-        let (engine, InputRanges { coordinates: ranges, weight, map }) = factory::create_engine(geometry, options)?;
+        let ((engine, ranges), device_selection) = factory::create_engine(geometry, options)?;
+        let InputRanges { coordinates: ranges, weight, map } = ranges;
         let info = PlanInfo { seconds: started.elapsed().as_secs_f64(), ..engine.info() };
-        let params = PlanParams::new(geometry, options, info.method);
+        let params = PlanParams::new(geometry, options, info.method, device_selection);
         let maxima = InputMaxima { weight, map: map.unwrap_or(1.0) };
         let state = PlanState {
             samples: geometry.samples(),
@@ -117,7 +118,7 @@ impl<T: Real> Plan<T> {
         log::log!(
             level,
             "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, {} segments, {} \
-             nodes, error {:.1e}, {} bytes, {:.1} ms",
+             nodes, error {:.1e}, {} bytes, {:.1} ms; device: {}",
             info.method.name(),
             info.device,
             info.threads,
@@ -130,7 +131,8 @@ impl<T: Real> Plan<T> {
             info.nodes,
             info.error,
             info.host_bytes,
-            1e3 * info.seconds
+            1e3 * info.seconds,
+            device_selection
         );
         Ok(Plan { state: Mutex::new(Arc::new(state)) })
     }
@@ -169,7 +171,7 @@ impl<T: Real> Plan<T> {
     /// Returns the properties of the plan.
     pub fn info(&self) -> PlanInfo {
         let state = self.snapshot();
-        PlanInfo { seconds: state.seconds, ..state.engine.info() }
+        PlanInfo { seconds: state.seconds, device_selection: state.params.device_selection, ..state.engine.info() }
     }
 
     /// Returns the warnings about possible errors in the plan's images; [`crate::WarningKind`] lists the kinds. Each

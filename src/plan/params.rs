@@ -5,10 +5,12 @@ use crate::base::error::{bail, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::options::{Method, Options};
 use crate::base::real::Real;
+use crate::engine::device_selection::DeviceSelection;
 
 /// Parameters that stay the same for the lifetime of a plan.
 pub(super) struct PlanParams {
     pub options: Options,
+    pub device_selection: DeviceSelection,
     /// Whether a transform writes its output in several parts, between which it can be interrupted.
     pub writes_in_parts: bool,
     pub dims: Vec<usize>,
@@ -26,10 +28,16 @@ pub(super) struct PlanParams {
 
 impl PlanParams {
     /// Collects the parameters of a geometry.
-    pub fn new<T: Real>(geometry: &Geometry<'_, T>, options: &Options, method: Method) -> Self {
+    pub fn new<T: Real>(
+        geometry: &Geometry<'_, T>,
+        options: &Options,
+        method: Method,
+        device_selection: DeviceSelection,
+    ) -> Self {
         let combines_coils = geometry.coil_maps.is_some();
         PlanParams {
             options: options.clone(),
+            device_selection,
             writes_in_parts: method == Method::Exact
                 || combines_coils
                 || geometry.off_resonance().is_some()

@@ -8,6 +8,8 @@
 //! It fills the image, and its spectrum stays in the measured part of k-space. Along an axis with k = 0 everywhere, h
 //! is constant, and the object must also be constant.
 
+use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
+use crate::backend::Backend;
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{min_max, reach};
 use crate::base::real::Real;
@@ -34,6 +36,27 @@ pub(crate) const LARGEST_WEIGHT: f64 = 1e6;
 /// Name of the step in the message when memory runs out.
 const WHAT: &str = "the scale of gridding";
 
+/// Returns the window for `n` voxels and |k| up to `reach`.
+fn window(n: usize, reach: f64) -> Result<SpectralWindow> {
+    let longest = (MOST_PERIODS / reach.max(f64::MIN_POSITIVE)).max(1.0);
+    let len = n.min(MOST_VOXELS).min(longest as usize);
+    let middle = 0.5 * (len as f64 - 1.0);
+    // The main lobe of this window ends at the reach of k.
+    let beta = PI * reach * len as f64;
+    let peak = bessel_i0(beta);
+    let value = |j: usize| {
+        let x = (j as f64 - middle) / (0.5 * len as f64);
+        bessel_i0(beta * (1.0 - x * x).sqrt()) / peak
+    };
+    let h = try_collect(len, WHAT, (0..len).map(value))?;
+    let energy: f64 = h.iter().map(|h| h * h).sum();
+    let steps = STEPS * len as f64;
+    let points = (reach * steps).ceil() as usize + 4;
+    // Along an axis of one voxel k does not matter.
+    let distance_scale = if n > 1 { n as f64 } else { 0.0 };
+    Ok(SpectralWindow { h, energy, steps, points, distance_scale })
+}
+
 /// Spectrum |H(k)|^2 along an axis, divided by the sum of |h(r)|^2.
 struct WindowSpectrum {
     /// Values at i / `steps`, from i = -1 to beyond the reach of k.
@@ -42,27 +65,15 @@ struct WindowSpectrum {
 }
 
 impl WindowSpectrum {
-    /// Computes the spectrum for `n` voxels and |k| up to `reach`.
-    fn new(n: usize, reach: f64) -> Result<WindowSpectrum> {
-        let longest = (MOST_PERIODS / reach.max(f64::MIN_POSITIVE)).max(1.0);
-        let len = n.min(MOST_VOXELS).min(longest as usize);
-        let middle = 0.5 * (len as f64 - 1.0);
-        // The main lobe of this window ends at the reach of k.
-        let beta = PI * reach * len as f64;
-        let peak = bessel_i0(beta);
-        let window = |j: usize| {
-            let x = (j as f64 - middle) / (0.5 * len as f64);
-            bessel_i0(beta * (1.0 - x * x).sqrt()) / peak
-        };
-        let h = try_collect(len, WHAT, (0..len).map(window))?;
-        let energy: f64 = h.iter().map(|h| h * h).sum();
-        let steps = STEPS * len as f64;
-        let points = (reach * steps).ceil() as usize + 4;
-        let values = (0..points).step_by(LANES).flat_map(|first| {
+    /// Computes the spectrum of a window.
+    fn new(window: &SpectralWindow) -> Result<WindowSpectrum> {
+        let SpectralWindow { h, energy, steps, points, .. } = window;
+        let middle = window.middle();
+        let values = (0..*points).step_by(LANES).flat_map(|first| {
             let frequencies = std::array::from_fn(|i| ((first + i) as f64 - 1.0) / steps);
-            cosine_sums(&h, middle, frequencies).map(|sum| sum * sum / energy)
+            cosine_sums(h, middle, frequencies).map(|sum| sum * sum / energy)
         });
-        Ok(WindowSpectrum { table: try_collect(points, WHAT, values)?, steps })
+        Ok(WindowSpectrum { table: try_collect(*points, WHAT, values)?, steps: *steps })
     }
 
     /// Returns the spectrum at `k`, interpolated.
@@ -104,6 +115,34 @@ fn cosine_sums(h: &[f64], middle: f64, k: [f64; LANES]) -> [f64; LANES] {
     sums
 }
 
+/// Computes the sums over samples on the host.
+fn sums_on_host<T: Real>(
+    workers: &dyn Workers,
+    k: &[&[T]],
+    windows: &[SpectralWindow],
+    largest: f64,
+    weight: impl Fn(usize) -> f64 + Sync,
+) -> Result<SpectralSums> {
+    let axes = windows.iter().map(WindowSpectrum::new).collect::<Result<Vec<_>>>()?;
+    let sum_and_nearest = |chunk: Range<usize>| {
+        let (mut sum, mut nearest) = (0.0, f64::INFINITY);
+        for m in chunk {
+            // Relative to the largest weight, so that no sum overflows.
+            let w = weight(m) / largest;
+            if !(w > 0.0) {
+                continue;
+            }
+            sum += axes.iter().zip(k).fold(w, |product, (axis, k)| product * axis.at(k[m].wide()));
+            let distance = |(k, window): (&&[T], &SpectralWindow)| (k[m].wide() * window.distance_scale).powi(2);
+            nearest = k.iter().zip(windows).map(distance).sum::<f64>().min(nearest);
+        }
+        (sum, nearest)
+    };
+    let merge = |all: (f64, f64), one: (f64, f64)| (all.0 + one.0, all.1.min(one.1));
+    let (sum, nearest) = fold(workers, k[0].len(), (0.0, f64::INFINITY), sum_and_nearest, merge);
+    Ok(SpectralSums { sum, nearest })
+}
+
 /// Returns the factor of density weights with which gridding retains the scale of an object: see the head of this file.
 ///
 /// # Errors
@@ -116,29 +155,40 @@ pub(crate) fn gridding_scale<T: Real>(
     dims: &[usize],
     weight: impl Fn(usize) -> f64 + Sync,
 ) -> Result<f64> {
+    scale_by(workers, k, dims, weight, |_, _| None)
+}
+
+/// Computes [`gridding_scale`] of weights that are also in the memory of a backend, which computes the sums if it can.
+pub(crate) fn gridding_scale_on<T: Real, B: Backend<T>>(
+    backend: &B,
+    k: &[&[T]],
+    dims: &[usize],
+    weight: impl Fn(usize) -> f64 + Sync,
+    weights: &B::Array<T>,
+) -> Result<f64> {
+    let sums =
+        |largest: f64, windows: &[SpectralWindow]| backend.spectral_sums(k, backend.view(weights), largest, windows);
+    scale_by(backend.workers(), k, dims, weight, sums)
+}
+
+/// Computes [`gridding_scale`] with the sums that `on_device` returns for the largest weight and the windows. `None`
+/// means sums on the host.
+fn scale_by<T: Real>(
+    workers: &dyn Workers,
+    k: &[&[T]],
+    dims: &[usize],
+    weight: impl Fn(usize) -> f64 + Sync,
+    on_device: impl FnOnce(f64, &[SpectralWindow]) -> Option<Result<SpectralSums>>,
+) -> Result<f64> {
     let samples = k[0].len();
     let reaches: Vec<f64> = k.iter().map(|k| reach(min_max(workers, k))).collect();
-    let axes =
-        reaches.iter().zip(dims).map(|(&reach, &n)| WindowSpectrum::new(n, reach)).collect::<Result<Vec<_>>>()?;
-    // fold ignores NaN. Such weights are skipped below, as they are not above 0.
+    let windows = reaches.iter().zip(dims).map(|(&reach, &n)| window(n, reach)).collect::<Result<Vec<_>>>()?;
+    // fold ignores NaN. Such weights are skipped, as they are not above 0.
     let largest = fold(workers, samples, 0.0, |chunk| chunk.map(&weight).fold(0.0, f64::max), f64::max);
-    let sum_and_nearest = |chunk: Range<usize>| {
-        let (mut sum, mut nearest) = (0.0, f64::INFINITY);
-        for m in chunk {
-            // Relative to the largest weight, so that no sum overflows.
-            let w = weight(m) / largest;
-            if !(w > 0.0) {
-                continue;
-            }
-            sum += axes.iter().zip(k).fold(w, |product, (axis, k)| product * axis.at(k[m].wide()));
-            // Along an axis of one voxel k does not matter.
-            let distance = |(k, &n): (&&[T], &usize)| if n > 1 { (k[m].wide() * n as f64).powi(2) } else { 0.0 };
-            nearest = k.iter().zip(dims).map(distance).sum::<f64>().min(nearest);
-        }
-        (sum, nearest)
+    let SpectralSums { sum, nearest } = match on_device(largest, &windows) {
+        Some(sums) => sums?,
+        None => sums_on_host(workers, k, &windows, largest, weight)?,
     };
-    let merge = |all: (f64, f64), one: (f64, f64)| (all.0 + one.0, all.1.min(one.1));
-    let (sum, nearest) = fold(workers, samples, (0.0, f64::INFINITY), sum_and_nearest, merge);
     let nearest = nearest.sqrt();
     // Number of cells of a Cartesian grid within the reach of k, and number of cells per sample.
     let axes = reaches.iter().zip(dims).filter(|(_, &n)| n > 1);
@@ -195,7 +245,7 @@ mod tests {
     #[test]
     fn the_interpolated_spectrum_has_the_energy_of_the_window() {
         for (n, reach) in [(1, 0.5), (2, 0.5), (8, 0.0), (9, 0.3), (64, 0.5), (300, 0.0625)] {
-            let coarse = WindowSpectrum::new(n, reach).unwrap();
+            let coarse = WindowSpectrum::new(&window(n, reach).unwrap()).unwrap();
             // Parseval: the mean of |H|^2 over a whole period is the sum of |h|^2, minus the part beyond the reach.
             if reach == 0.5 {
                 let points = 8 * n;

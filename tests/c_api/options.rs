@@ -33,6 +33,27 @@ fn width_and_oversampling_are_set_or_chosen() {
     assert_eq!((plan.info().width, plan.info().oversampling, plan.info().error), chosen);
 }
 
+/// Checks the reason for the device, and that callers of an older version get no more bytes than they have.
+#[test]
+fn plans_tell_why_they_compute_on_their_device() {
+    let s = Scene::<f32>::new();
+    let plan = Handle::new(&s.geometry(), &options(|o| o.device = recon_device::RECON_DEVICE_CPU as u32));
+    let mut p = recon_plan_properties {
+        device_reason: 9,
+        estimated_cpu_ms: -1.0,
+        estimated_gpu_ms: -1.0,
+        ..init(recon_plan_properties_init)
+    };
+    // SAFETY: the plan is alive.
+    ok(unsafe { recon_plan_info(plan.0, &raw mut p) });
+    let requested = recon_device_reason::RECON_DEVICE_REQUESTED as u32;
+    assert_eq!((p.device_reason, p.estimated_cpu_ms, p.estimated_gpu_ms), (requested, 0.0, 0.0));
+    let mut older = recon_plan_properties { struct_size: 232, device_reason: 9, ..init(recon_plan_properties_init) };
+    // SAFETY: the plan is alive.
+    ok(unsafe { recon_plan_info(plan.0, &raw mut older) });
+    assert_eq!((older.device_reason, older.struct_size, older.width), (9, 232, p.width));
+}
+
 #[test]
 fn widths_and_oversamplings_out_of_range_are_refused() {
     let s = Scene::<f32>::new();

@@ -200,6 +200,14 @@ fn registry() -> Registry {
     TEAM.get().lock().unwrap_or_else(|e| e.into_inner())
 }
 
+/// Returns the number of threads for a request of `count`; 0 requests as many as the machine runs at once.
+pub fn requested_threads(count: usize) -> usize {
+    match count {
+        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+        n => n,
+    }
+}
+
 impl Threads {
     /// Creates the threads of a plan. `count` includes the calling thread; 0 means the number that the machine runs at
     /// once.
@@ -210,10 +218,7 @@ impl Threads {
                 "{count} threads were requested: at most {MAX_THREADS} are supported, and 0 uses all processors"
             );
         }
-        let count = match count {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
-            n => n,
-        };
+        let count = requested_threads(count);
         let (registry, team) = Team::shared();
         let admitted = team.admit(count);
         team.leave(registry);

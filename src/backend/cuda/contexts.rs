@@ -1,10 +1,12 @@
-//! The contexts of this process's GPUs. They outlive plans, since a context takes a tenth of a second to create and half
-//! of that to destroy, and its kernels would be loaded again.
+//! The contexts of this process's GPUs. They outlive plans, since it takes a tenth of a second to create a context and
+//! half of that to destroy it, and its kernels would be loaded again.
 //!
 //! A context ends with [`release_unused`], with the process, or when the library is unloaded. With drivers before CUDA
-//! 12 it ends with the last plan, because they do not tell whether another part of the process has reset the GPU.
+//! 12 it ends with the last plan, because they do not report whether another part of the process has reset the GPU.
 
 use super::library::driver;
+#[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
+use super::process_end;
 use super::runtime::Context;
 use crate::base::error::Result;
 use crate::base::per_process::PerProcess;
@@ -59,7 +61,7 @@ impl Context {
         contexts.push(SharedContext { index, shared: Arc::downgrade(&context), kept });
         drop(contexts);
         #[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
-        unloading::note_start();
+        process_end::watch();
         Ok(context)
     }
 }
@@ -100,68 +102,16 @@ pub fn release_unused() {
 /// Releases the contexts when the library is unloaded, since they could not be found afterwards. At the end of the
 /// process nothing is released, because the driver may already have ended.
 #[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
-mod unloading {
-    use super::{PerProcess, CONTEXTS};
-    use std::ffi::{c_int, c_void};
-    use std::ptr::null_mut;
-    use std::sync::OnceLock;
-
-    extern "C" {
-        /// Registers a function for the end of the process, or, with an object's handle, for its unloading (Itanium C++
-        /// ABI).
-        fn __cxa_atexit(
-            function: unsafe extern "C" fn(*mut libc::sem_t) -> c_int,
-            argument: *mut libc::sem_t,
-            object: *mut c_void,
-        ) -> c_int;
-    }
-
-    /// A semaphore that the C library increases when the process ends. The library's own functions cannot be registered
-    /// for the end of the process only: they could be unloaded before.
-    struct EndSignal(*mut libc::sem_t);
-    // SAFETY: semaphores are made for several threads.
-    unsafe impl Send for EndSignal {}
-    // SAFETY: as above.
-    unsafe impl Sync for EndSignal {}
-
-    /// `None` inside if the signal could not be registered.
-    static END: PerProcess<OnceLock<Option<EndSignal>>> = PerProcess::new(OnceLock::new(), |_| OnceLock::new());
-
-    /// Prepares the distinction between the end of the process and the unloading of the library.
-    pub fn note_start() {
-        END.get().get_or_init(|| {
-            // SAFETY: the memory is large enough, and never freed because the C library uses it when the process ends.
-            let signal = unsafe {
-                let signal: *mut libc::sem_t = libc::malloc(size_of::<libc::sem_t>()).cast();
-                if signal.is_null() || libc::sem_init(signal, 0, 0) != 0 {
-                    return None;
-                }
-                signal
-            };
-            // SAFETY: a function of the C library, which is never unloaded. It is called with a pointer, as the ABI
-            // expects, and its result is ignored.
-            let status = unsafe { __cxa_atexit(libc::sem_post, signal, null_mut()) };
-            (status == 0).then_some(EndSignal(signal))
-        });
-    }
-
-    #[used]
-    #[link_section = ".fini_array"]
-    static AT_UNLOADING: extern "C" fn() = {
-        extern "C" fn release() {
-            // Other threads may still run, so no lock is waited for.
-            let Ok(mut contexts) = CONTEXTS.get().try_lock() else { return };
-            if contexts.is_empty() {
-                return;
-            }
-            let Some(Some(signal)) = END.get().get() else { return };
-            let mut is_ending = 1;
-            // SAFETY: the semaphore is never freed.
-            let status = unsafe { libc::sem_getvalue(signal.0, &mut is_ending) };
-            if status == 0 && is_ending == 0 {
+#[used]
+#[link_section = ".fini_array"]
+static AT_UNLOADING: extern "C" fn() = {
+    extern "C" fn release() {
+        // Other threads may still run, so no lock is waited for.
+        if let Ok(mut contexts) = CONTEXTS.get().try_lock() {
+            if !contexts.is_empty() && process_end::is_ending() == Some(false) {
                 contexts.clear();
             }
         }
-        release
-    };
-}
+    }
+    release
+};

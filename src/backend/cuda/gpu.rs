@@ -62,6 +62,11 @@ impl Gpu {
         self.memory.held()
     }
 
+    /// Loads these kernels in parallel. A failure is reported when one of them is used.
+    pub fn load(&self, kernels: &[Kernels]) {
+        self.stream.context.load_all(kernels);
+    }
+
     /// Returns one of these kernels. `shared` is the maximum dynamic shared memory of its launches in bytes.
     pub fn function(&self, kernels: &Kernels, name: &'static str, shared: usize) -> Result<Function> {
         let module = self.stream.context.module(kernels)?;

@@ -259,6 +259,20 @@ pub fn usual_kernels() -> Vec<Kernels> {
     all
 }
 
+/// Returns the kernels that [`Gridder::new`] uses.
+pub fn plan_kernels<T: Real>(
+    properties: &Properties,
+    grid: &[usize],
+    taps: &[Vec<f64>],
+    samples: usize,
+) -> Vec<Kernels> {
+    let (axes, width, bytes) = (grid.len(), taps[0].len(), size_of::<T>());
+    let degree = padded_degree(taps.len() - 1);
+    let spreading = SpreadingConfig::new(axes, width, bytes, properties.capability);
+    let gathering = InterpolationConfig::new(axes, width, bytes, three(grid), samples, properties.shared);
+    vec![sort::kernels(), spreading.kernels(degree), gathering.kernels(degree)]
+}
+
 /// Returns all kernels for windows of this width, in real numbers of `bytes` bytes. `degree` is that of their taps.
 pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernels> {
     let mut all = Vec::new();

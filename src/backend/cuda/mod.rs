@@ -18,11 +18,14 @@ pub mod memory;
 mod memory_cache;
 mod number_check;
 mod off_resonance;
+#[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
+mod process_end;
 pub mod runtime;
 mod sort;
 mod transfer;
 mod vector;
 
+use super::spectral_sums::{SpectralSums, SpectralWindow};
 use super::{
     Backend, ChebyshevSeries, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals,
     Sink, Source, Span, Spoke,
@@ -57,6 +60,7 @@ pub fn usual_kernels() -> Vec<compile::Kernels> {
 }
 
 pub use contexts::{free_memory, release_unused};
+pub use cost::call as call_cost;
 pub use gridding::kernels_of_width;
 
 /// One GPU, in one precision.
@@ -191,6 +195,15 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn wait(&self) -> Result<()> {
         self.gpu.synchronize()
     }
+    fn spectral_sums(
+        &self,
+        k: &[&[T]],
+        weights: DeviceSlice<'_, T>,
+        largest: f64,
+        windows: &[SpectralWindow],
+    ) -> Option<Result<SpectralSums>> {
+        Some(self.vectors.spectral_sums(&self.gpu, k, weights, largest, windows))
+    }
     fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         self.vectors.first_exceeding(&self.gpu, values, limit)
     }
@@ -225,6 +238,12 @@ impl<T: Real> Backend<T> for Cuda<T> {
         cost::convolution(dims, size_of::<T>())
     }
 
+    fn prepare(&self, dims: &[usize], grid: &[usize], taps: &[Vec<f64>], samples: usize) {
+        let properties = self.gpu.properties();
+        let mut kernels = gridding::plan_kernels::<T>(properties, grid, taps, samples);
+        kernels.extend(fft::plan_kernels::<T>(properties, dims, grid));
+        self.gpu.load(&kernels);
+    }
     fn gridder(
         &self,
         k: &[&[T]],

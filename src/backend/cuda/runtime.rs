@@ -5,9 +5,10 @@ use super::host_word::HostWords;
 use super::library::{check, context_exists, context_number, driver};
 use super::memory_cache::DeviceMemoryCache;
 use crate::base::error::{bail, ErrorKind, Result};
+use crate::base::per_process::PerProcess;
 use cudarc::driver::sys as cu;
 use std::collections::hash_map::Entry;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{c_void, CString};
 use std::marker::PhantomData;
 use std::ptr::{null_mut, NonNull};
@@ -65,8 +66,30 @@ pub fn first_usable() -> Option<u32> {
     (0..count()).find(|&index| properties(index).is_ok_and(|p| p.supported()))
 }
 
-/// Returns the properties of GPU `index`.
+/// Returns whether the machine has a GPU, also one that cannot be used.
+pub fn has_gpu() -> bool {
+    match driver() {
+        Ok(()) => count() > 0,
+        Err(e) => e.kind() == ErrorKind::DeviceFailed,
+    }
+}
+
+/// Returns the properties of GPU `index`. The driver is asked once.
 pub fn properties(index: u32) -> Result<Properties> {
+    static KNOWN: PerProcess<Mutex<BTreeMap<u32, Properties>>> =
+        PerProcess::new(Mutex::new(BTreeMap::new()), |_| Mutex::new(BTreeMap::new()));
+    driver()?;
+    let known = || KNOWN.get().lock().unwrap_or_else(|e| e.into_inner());
+    if let Some(properties) = known().get(&index) {
+        return Ok(properties.clone());
+    }
+    let properties = ask_properties(index)?;
+    known().insert(index, properties.clone());
+    Ok(properties)
+}
+
+/// Asks the driver for the properties of GPU `index`.
+fn ask_properties(index: u32) -> Result<Properties> {
     let device = device(index)?;
     let attribute = |which| -> Result<u32> {
         let mut value = 0;
@@ -204,7 +227,7 @@ impl Context {
         Ok(Context { index, properties, device, primary, modules, idle, idle_streams, words })
     }
 
-    /// Returns whether the driver's context still exists; `None` if the driver cannot tell.
+    /// Returns whether the driver's context still exists; `None` if the driver does not report it.
     pub(super) fn exists(&self) -> Option<bool> {
         self.primary.number.map(|_| self.primary.exists())
     }
@@ -297,6 +320,40 @@ impl Context {
         loaded.clone()
     }
 
+    /// Loads those of these kernels that are not loaded yet, each in a thread of its own, because compiling one takes
+    /// up to a second. A failure is reported by [`Context::module`], which then tries again.
+    pub fn load_all(self: &Arc<Self>, all: &[Kernels]) {
+        let mut missing: Vec<&Kernels> = Vec::new();
+        for kernels in all {
+            if !missing.contains(&kernels) && !self.has_module(kernels) {
+                missing.push(kernels);
+            }
+        }
+        // The calling thread loads the last one.
+        let Some((last, others)) = missing.split_last() else { return };
+        std::thread::scope(|scope| {
+            for kernels in others {
+                let load = || drop(self.module(kernels));
+                // Without a thread, the kernels are loaded when they are used.
+                if let Err(e) = std::thread::Builder::new().spawn_scoped(scope, load) {
+                    log::debug!("no thread to load the kernels {}: {e}", kernels.name);
+                }
+            }
+            drop(self.module(last));
+        });
+    }
+
+    /// Returns whether these kernels are loaded.
+    pub fn has_module(&self, kernels: &Kernels) -> bool {
+        self.modules().get(&kernels.key()).is_some_and(|slot| slot.get().is_some())
+    }
+
+    /// Returns the number of loaded modules, for tests.
+    #[doc(hidden)]
+    pub fn module_count(&self) -> usize {
+        self.modules().len()
+    }
+
     fn load(&self, kernels: &Kernels) -> Result<Module> {
         let architecture = self.properties.architecture();
         let load = |code: &[u8]| -> Result<Module> {
@@ -357,8 +414,8 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Returns the kernel of this name, whose launches may use `shared` bytes of dynamic shared memory. The driver takes
-    /// several microseconds to find a kernel, so it is asked once.
+    /// Returns the kernel of this name, whose launches may use `shared` bytes of dynamic shared memory. It takes the
+    /// driver several microseconds to find a kernel, so it is asked once.
     fn function(&self, name: &'static str, shared: usize) -> Result<NonNull<cu::CUfunc_st>> {
         let mut functions = self.functions.lock().unwrap_or_else(|e| e.into_inner());
         let _current = self.context.enter()?;

@@ -5,6 +5,7 @@ use super::gpu::{launch, Gpu};
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::number_check::NumberCheck;
 use super::runtime::Function;
+use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
 use crate::backend::MAX_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
 use crate::base::error::Result;
@@ -30,6 +31,8 @@ pub struct Vectors {
     csr_multiply: Function,
     ramp: Function,
     first_beyond: Function,
+    fill_spectrum: Function,
+    spectral_sum: Function,
     /// Maximum number of blocks per kernel: enough to fill the GPU.
     blocks: usize,
     /// Sums of blocks, and the number of finished blocks; used by one kernel after the other.
@@ -43,6 +46,57 @@ pub struct Vectors {
 /// Returns the source with its usual options.
 pub fn kernels(bytes: usize) -> Kernels {
     Kernels::new("vector", include_str!("../../../kernels/vector.cu"), bytes, &[])
+}
+
+/// The spectrum of a window, as the kernels see it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SpectrumArguments {
+    h: DevicePointer<f64>,
+    table: DevicePointer<f64>,
+    middle: f64,
+    steps: f64,
+    energy: f64,
+    len: u32,
+    points: u32,
+}
+
+impl SpectrumArguments {
+    /// The spectrum of an axis that does not exist.
+    const NONE: SpectrumArguments = SpectrumArguments {
+        h: DevicePointer::NULL,
+        table: DevicePointer::NULL,
+        middle: 0.0,
+        steps: 0.0,
+        energy: 0.0,
+        len: 0,
+        points: 0,
+    };
+}
+
+/// A window and the table of its spectrum on a GPU.
+struct DeviceSpectrum {
+    arguments: SpectrumArguments,
+    _h: DeviceArray<f64>,
+    _table: DeviceArray<f64>,
+}
+
+impl DeviceSpectrum {
+    /// Copies the window and allocates the table.
+    fn new(gpu: &Gpu, window: &SpectralWindow) -> Result<Self> {
+        let h = gpu.upload(&window.h, "the scale of gridding")?;
+        let table = gpu.array(window.points, "the scale of gridding")?;
+        let arguments = SpectrumArguments {
+            h: h.pointer(),
+            table: table.pointer(),
+            middle: window.middle(),
+            steps: window.steps,
+            energy: window.energy,
+            len: window.h.len() as u32,
+            points: window.points as u32,
+        };
+        Ok(DeviceSpectrum { arguments, _h: h, _table: table })
+    }
 }
 
 impl Vectors {
@@ -65,9 +119,11 @@ impl Vectors {
             csr_multiply: function("csr_multiply")?,
             ramp: function("ramp")?,
             first_beyond: function("first_beyond")?,
+            fill_spectrum: function("fill_spectrum")?,
+            spectral_sum: function("spectral_sum")?,
             blocks,
-            partial: gpu.zeros(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
-            products: gpu.zeros(2 * MAX_PROJECTIONS, "sums of vectors")?,
+            partial: gpu.array(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
+            products: gpu.array(2 * MAX_PROJECTIONS, "sums of vectors")?,
             ticket: gpu.zeros(2, "sums of vectors")?,
         })
     }
@@ -278,6 +334,54 @@ impl Vectors {
         };
         gpu.check_queued()?;
         Ok(check)
+    }
+
+    /// Computes the sums of [`crate::backend::Backend::spectral_sums`].
+    pub fn spectral_sums<T: Real>(
+        &self,
+        gpu: &Gpu,
+        k: &[&[T]],
+        weights: DeviceSlice<'_, T>,
+        largest: f64,
+        windows: &[SpectralWindow],
+    ) -> Result<SpectralSums> {
+        const WHAT: &str = "the scale of gridding";
+        let n = weights.len() as u64;
+        assert!(k.iter().all(|k| k.len() == weights.len()) && k.len() == windows.len());
+        // SAFETY: this function waits for the copies before it returns, also after an error.
+        let upload = |k: &&[T]| unsafe { gpu.copy_in(k, WHAT) };
+        let computed = (|| {
+            let k: Vec<DeviceArray<T>> = k.iter().map(upload).collect::<Result<_>>()?;
+            let spectra: Vec<DeviceSpectrum> =
+                windows.iter().map(|window| DeviceSpectrum::new(gpu, window)).collect::<Result<_>>()?;
+            for spectrum in &spectra {
+                let points = u64::from(spectrum.arguments.points);
+                // SAFETY: the kernel's parameter is this; it reads the window and writes the table.
+                unsafe { launch!(gpu, &self.fill_spectrum, self.grid(points), BLOCK, 0; spectrum.arguments) };
+            }
+            let mut out = gpu.array::<u64>(2, WHAT)?;
+            gpu.fill(out.view_mut(), 0xff);
+            let axis = |a: usize| k.get(a).map_or(DevicePointer::NULL, DeviceArray::pointer);
+            let spectrum = |a: usize| spectra.get(a).map_or(SpectrumArguments::NONE, |spectrum| spectrum.arguments);
+            let scale = |a: usize| windows.get(a).map_or(0.0, |window| window.distance_scale);
+            let (partial, ticket) = (self.partial.pointer(), self.ticket.pointer());
+            // SAFETY: the kernel's parameters are these. It reads n coordinates per axis, n weights and the tables, and
+            // writes two results and one sum per block.
+            unsafe {
+                launch!(gpu, &self.spectral_sum, self.grid(n), BLOCK, 0;
+                    axis(0), axis(1), axis(2), weights.pointer(), n, largest, spectrum(0), spectrum(1), spectrum(2),
+                    scale(0), scale(1), scale(2), partial, ticket, out.pointer())
+            };
+            let mut found = [0u64; 2];
+            gpu.download(out.view(), &mut found)?;
+            let nearest = if found[1] == u64::MAX { f64::INFINITY } else { f64::from_bits(found[1]) };
+            Ok(SpectralSums { sum: f64::from_bits(found[0]), nearest })
+        })();
+        if computed.is_err() {
+            // The queued copies still read the caller's arrays.
+            let _ = gpu.synchronize();
+        }
+        computed
     }
 
     /// Returns the first complex number that is not below `limit` (including NaN), and its index.

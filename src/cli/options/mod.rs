@@ -257,7 +257,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Computation")]
     pub threads: usize,
 
-    /// Device: auto, cpu, cuda, or cuda: with a list of GPUs, such as cuda:0,1
+    /// Device: auto (the GPU or the CPU, by estimated times), cpu, cuda, or cuda: with a list of GPUs, such as cuda:0,1
     #[arg(long, value_name = "DEVICE", default_value = "auto", help_heading = "Computation")]
     pub device: DeviceChoice,
 

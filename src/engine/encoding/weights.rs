@@ -4,11 +4,12 @@ use super::state::basis_factor;
 use super::Encoding;
 use crate::backend::Backend;
 use crate::base::error::{bail, Result};
+use crate::base::geometry::VoxelBasis;
 use crate::base::real::Real;
 use crate::base::workers::collect;
 use crate::reconstruction::density::{self, Density};
 use crate::reconstruction::fbp::{self, FilteredBackprojection};
-use crate::reconstruction::gridding_scale::gridding_scale;
+use crate::reconstruction::gridding_scale::{gridding_scale, gridding_scale_on};
 use crate::reconstruction::spokes::Spokes;
 use std::sync::Arc;
 
@@ -69,7 +70,14 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let k = self.trajectory.axes();
         let weights = match &self.weighting.weights {
             Some(w) => {
-                let scale = gridding_scale(workers, &k, &self.dims, |m| w[m].wide())?;
+                let weight = |m: usize| w[m].wide();
+                let scale = match &self.weighting.adjoint_weights {
+                    // These are the weights, as phi = 1.
+                    Some(resident) if self.basis == VoxelBasis::Point => {
+                        gridding_scale_on(self.b(), &k, &self.dims, weight, resident)?
+                    }
+                    _ => gridding_scale(workers, &k, &self.dims, weight)?,
+                };
                 collect(workers, w.len(), "the density weights", |m| T::of(w[m].wide() * scale))?
             }
             None => {
@@ -77,7 +85,13 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 density::weights(self.b(), &k, &self.dims, Density::default(), None)?
             }
         };
-        let values = collect(workers, self.samples, "the density weights", |m| T::of(weights[m].wide() * self.phi(m)))?;
+        let values = match self.basis {
+            VoxelBasis::Point => weights,
+            VoxelBasis::Box => {
+                let value = |m: usize| T::of(weights[m].wide() * self.phi(m));
+                collect(workers, self.samples, "the density weights", value)?
+            }
+        };
         let weights = Arc::new(self.b().upload(&values, "the density weights")?);
         *slot = Some(weights.clone());
         Ok(weights)

@@ -238,6 +238,14 @@ impl LineLayout {
 
 const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
 
+/// Returns the kernels that [`LineFft::new`] uses for a plan's grid, if a block has `shared` bytes of shared memory.
+pub fn plan_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Vec<Kernels> {
+    match LineLayout::new(n, arrangement, bytes, count, shared) {
+        Some(layout) => vec![layout.kernels(arrangement, bytes, false)],
+        None => any_radices(n).into_iter().map(|radix| pass_kernels(radix, bytes)).collect(),
+    }
+}
+
 /// Returns the kernels for lines of n points, if these fit in 64 KiB of shared memory.
 pub fn usual_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, fused: bool) -> Option<Kernels> {
     LineLayout::new(n, arrangement, bytes, count, 64 << 10).map(|layout| layout.kernels(arrangement, bytes, fused))

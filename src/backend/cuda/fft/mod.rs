@@ -18,6 +18,7 @@ pub use convolver::Convolver;
 use super::compile::Kernels;
 use super::gpu::Gpu;
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
+use super::runtime::Properties;
 use crate::backend::Span;
 use crate::base::error::{checked_product, Result};
 use crate::base::real::Real;
@@ -128,6 +129,16 @@ impl<T: Real> GridFft<T> {
             }
         }
     }
+}
+
+/// Returns the kernels that [`GridFft::new`] uses.
+pub fn plan_kernels<T: Real>(properties: &Properties, dims: &[usize], grid: &[usize]) -> Vec<Kernels> {
+    let (count, dims, grid) = (dims.len(), three_axes(dims), three_axes(grid));
+    let of_axis = |a: usize| {
+        let (arrangement, lines) = lines_of(a, dims, grid);
+        lines::plan_kernels(grid[a], arrangement, size_of::<T>(), lines, properties.shared)
+    };
+    (0..count).flat_map(of_axis).collect()
 }
 
 /// Returns the kernels for grids and doubled grids of usual sizes.
