@@ -280,3 +280,8 @@ first_beyond(const cplx *x, u64 n, real limit, u64 *latest, u32 *ticket, volatil
     *ticket = 0;
     *first = ~found;
 }
+
+// Copies a number to the host's memory.
+extern "C" __global__ void publish(const double *x, volatile double *to) {
+    *to = *x;
+}

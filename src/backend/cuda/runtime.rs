@@ -1,7 +1,7 @@
 //! GPUs, their contexts, streams and modules. Each call restores the caller's current context.
 
 use super::compile::{self, Kernels};
-use super::host_word::HostWords;
+use super::host_word::{HostWord, HostWords};
 use super::library::{check, driver};
 use super::memory_cache::DeviceMemoryCache;
 use crate::base::error::{bail, ErrorKind, Result};
@@ -124,7 +124,7 @@ pub struct Context {
     /// Memory of deleted plans, for later plans.
     idle: Mutex<DeviceMemoryCache>,
     /// Host memory that kernels write.
-    pub(super) words: HostWords,
+    words: HostWords,
 }
 
 // SAFETY: the driver's handles may be used from any thread.
@@ -210,6 +210,13 @@ impl Context {
     pub fn free_idle_memory(&self) {
         let _current = self.enter();
         self.idle().trim(0);
+    }
+
+    /// Returns a word of host memory that a kernel can write.
+    pub fn host_word(self: &Arc<Self>, value: u64) -> Result<HostWord> {
+        let _current = self.enter();
+        // SAFETY: the context is current, and retained while self lives.
+        unsafe { HostWord::new(&self.words, self.clone(), value) }
     }
 
     /// Returns the free memory of the GPU in bytes.

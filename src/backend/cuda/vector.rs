@@ -3,7 +3,7 @@
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
-use super::number_check::NumberCheck;
+use super::pending_word::{NumberCheck, PendingWord};
 use super::runtime::Function;
 use crate::backend::MAX_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
@@ -30,6 +30,7 @@ pub struct Vectors {
     csr_multiply: Function,
     ramp: Function,
     first_beyond: Function,
+    publish: Function,
     /// Maximum number of blocks per kernel: enough to fill the GPU.
     blocks: usize,
     /// Sums of blocks, and the number of finished blocks; used by one kernel after the other.
@@ -65,6 +66,7 @@ impl Vectors {
             csr_multiply: function("csr_multiply")?,
             ramp: function("ramp")?,
             first_beyond: function("first_beyond")?,
+            publish: function("publish")?,
             blocks,
             partial: gpu.zeros(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
             products: gpu.zeros(2 * MAX_PROJECTIONS, "sums of vectors")?,
@@ -268,8 +270,8 @@ impl Vectors {
 
     /// Queues a check for complex numbers that are not below `limit` (including NaN).
     pub fn begin_check<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, limit: T) -> Result<NumberCheck> {
-        let check = NumberCheck::new(gpu.stream())?;
-        let (n, first) = (x.len() as u64, check.device_address());
+        let check = NumberCheck(PendingWord::new(gpu.stream())?);
+        let (n, first) = (x.len() as u64, check.0.device_address());
         let (latest, ticket) = (self.ticket.view().part(1..2).pointer(), self.ticket.pointer());
         // SAFETY: the kernel's parameters are these. It reads n elements, writes one index, and leaves the other two
         // words as they were. The check keeps the index's memory until it is written.
@@ -278,6 +280,18 @@ impl Vectors {
         };
         gpu.check_queued()?;
         Ok(check)
+    }
+
+    /// Queues a copy of x(0) to the host's memory.
+    pub fn begin_read(&self, gpu: &Gpu, x: DeviceSlice<'_, f64>) -> Result<PendingWord> {
+        assert!(x.len() >= 1);
+        let word = PendingWord::new(gpu.stream())?;
+        let to = word.device_address();
+        // SAFETY: the kernel's parameters are these; it reads and writes one number. `word` keeps the memory until it is
+        // written.
+        unsafe { launch!(gpu, &self.publish, [1; 3], [1; 3], 0; x.pointer(), to) };
+        gpu.check_queued()?;
+        Ok(word)
     }
 
     /// Returns the first complex number that is not below `limit` (including NaN), and its index.
