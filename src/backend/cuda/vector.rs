@@ -274,7 +274,7 @@ impl Vectors {
         let (n, first) = (x.len() as u64, check.0.device_address());
         let (latest, ticket) = (self.ticket.view().part(1..2).pointer(), self.ticket.pointer());
         // SAFETY: the kernel's parameters are these. It reads n elements, writes one index, and leaves the other two
-        // words as they were. The check keeps the index's memory until it is written.
+        // words unchanged. The check keeps the index's memory until it is written.
         unsafe {
             launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x.pointer(), n, limit, latest, ticket, first)
         };
