@@ -314,7 +314,7 @@ spectral_sum(const real *kx, const real *ky, const real *kz, const real *w, u64 
 }
 
 // Writes to *first, which is in the host's memory, the index of the first number with a part that is NaN or too large;
-// ~0 if there is none. `latest`, the complement of the index, and `ticket` are 0 before and after.
+// ~0 if all are smaller. `latest`, the complement of the index, and `ticket` are 0 before and after.
 extern "C" __global__ void __launch_bounds__(THREADS)
 first_beyond(const cplx *x, u64 n, real limit, u64 *latest, u32 *ticket, volatile u64 *first) {
     u64 mine = 0;
@@ -330,4 +330,9 @@ first_beyond(const cplx *x, u64 n, real limit, u64 *latest, u32 *ticket, volatil
     const u64 found = atomicExch(latest, 0ull);
     *ticket = 0;
     *first = ~found;
+}
+
+// Copies a number to the host's memory.
+extern "C" __global__ void publish(const double *x, volatile double *to) {
+    *to = *x;
 }

@@ -163,6 +163,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     type DirectSum: Send + Sync;
     /// The state of a backprojection of spokes.
     type Backprojector: Send + Sync;
+    /// A number that is being copied to the host.
+    type PendingScalar;
 
     /// Allocates a zeroed array. `what` names it in an error.
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Self::Array<E>>;
@@ -442,6 +444,10 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn axpy(&self, a: f64, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
     /// Computes out(0) = Re <x, y>, summed in double precision in a fixed order.
     fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: Self::ViewMut<'_, f64>);
+    /// Begins to read x(0), for [`Backend::finish_read`]. More work may be queued meanwhile, which may change x.
+    fn begin_read(&self, x: Self::View<'_, f64>) -> Result<Self::PendingScalar>;
+    /// Waits for the number.
+    fn finish_read(&self, scalar: Self::PendingScalar) -> Result<f64>;
 
     /// Computes one step of conjugate gradients: with a = rr(0) / pq(0), x = x + a p, r = r - a q, and rr_new(0) = <r,
     /// r>. A direction without energy (pq <= 0) changes nothing.

@@ -287,9 +287,11 @@ impl<'s, T: Real, B: Backend<T>, E> Solver<'s, T, B, E> {
             let first = b.view(&self.first).part(0..count * voxels);
             b.subtract_projections(first, &self.first_norms[..count], b.view_mut(&mut self.r), b.view_mut(rr_new));
         }
+        // Read while the direction is computed, so that a GPU does not wait for the next iteration.
+        let square = b.begin_read(b.view(rr_new))?;
         b.cg_direction(b.view(rr_new), b.view(rr), b.view(&self.r), b.view_mut(&mut self.p));
         self.sums.swap(0, 2);
-        self.value(0)
+        b.finish_read(square)
     }
 
     /// Solves for one image. `rhs` is E^H W d. If `warm` is set, `x` contains the initial image; otherwise it need not

@@ -54,6 +54,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     type Convolver = Convolver<T>;
     type DirectSum = DirectSum<T>;
     type Backprojector = Backprojector<T>;
+    type PendingScalar = f64;
 
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Aligned<E>> {
         // Several threads clear memory faster than one. A single thread need not clear fresh pages.
@@ -398,6 +399,12 @@ impl<T: SimdReal> Backend<T> for Cpu {
     }
     fn dot(&self, x: &[Complex<T>], y: &[Complex<T>], out: &mut [f64]) {
         out[0] = vector::dot(self, x, y);
+    }
+    fn begin_read(&self, x: &[f64]) -> Result<f64> {
+        Ok(x[0])
+    }
+    fn finish_read(&self, scalar: f64) -> Result<f64> {
+        Ok(scalar)
     }
     fn cg_step(
         &self,

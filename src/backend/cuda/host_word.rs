@@ -1,9 +1,9 @@
 //! Words of page-locked host memory that kernels write, so that the host reads a result without waiting for a stream.
 
 use super::library::check;
-use super::runtime::Context;
 use crate::base::error::Result;
 use cudarc::driver::sys as cu;
+use std::any::Any;
 use std::ptr::{null_mut, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,15 +15,18 @@ const LINE: usize = 64;
 /// Address of a word on the host and on the GPU.
 type Addresses = (NonNull<AtomicU64>, u64);
 
-/// The words of a context.
-#[derive(Default)]
-pub struct HostWords(Mutex<WordLists>);
+/// The words of a context. Clones share them.
+#[derive(Clone, Default)]
+pub struct HostWords(Arc<Mutex<WordLists>>);
 
 #[derive(Default)]
 struct WordLists {
     unused: Vec<Addresses>,
     blocks: Vec<*mut std::ffi::c_void>,
 }
+
+// SAFETY: the addresses are of memory that all threads reach.
+unsafe impl Send for WordLists {}
 
 impl HostWords {
     /// Frees all words.
@@ -43,7 +46,9 @@ impl HostWords {
 /// A word that one kernel writes once.
 pub struct HostWord {
     addresses: Addresses,
-    context: Arc<Context>,
+    words: HostWords,
+    /// Keeps the memory of the words.
+    _context: Arc<dyn Any + Send + Sync>,
 }
 
 // SAFETY: the word is in memory that all threads reach, and is accessed atomically.
@@ -51,10 +56,11 @@ unsafe impl Send for HostWord {}
 
 impl HostWord {
     /// Returns an unused word with this value.
-    pub fn new(context: &Arc<Context>, value: u64) -> Result<Self> {
-        // Words do not exist any more if another part of the process has reset the GPU.
-        let _current = context.enter()?;
-        let mut lists = context.words.0.lock().unwrap_or_else(|e| e.into_inner());
+    ///
+    /// # Safety
+    /// The context of these words is current, and `context` keeps it.
+    pub unsafe fn new(words: &HostWords, context: Arc<dyn Any + Send + Sync>, value: u64) -> Result<Self> {
+        let mut lists = words.0.lock().unwrap_or_else(|e| e.into_inner());
         if lists.unused.is_empty() {
             let (mut block, mut device) = (null_mut(), 0);
             let flags = cu::CU_MEMHOSTALLOC_PORTABLE | cu::CU_MEMHOSTALLOC_DEVICEMAP;
@@ -71,7 +77,7 @@ impl HostWord {
         }
         let addresses = lists.unused.pop().expect("there are unused words");
         drop(lists);
-        let word = HostWord { addresses, context: context.clone() };
+        let word = HostWord { addresses, words: words.clone(), _context: context };
         word.value().store(value, Ordering::Release);
         Ok(word)
     }
@@ -90,6 +96,6 @@ impl HostWord {
 
 impl Drop for HostWord {
     fn drop(&mut self) {
-        self.context.words.0.lock().unwrap_or_else(|e| e.into_inner()).unused.push(self.addresses);
+        self.words.0.lock().unwrap_or_else(|e| e.into_inner()).unused.push(self.addresses);
     }
 }

@@ -16,8 +16,8 @@ mod host_word;
 pub mod library;
 pub mod memory;
 mod memory_cache;
-mod number_check;
 mod off_resonance;
+mod pending_word;
 #[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
 mod process_end;
 pub mod runtime;
@@ -42,6 +42,7 @@ use gpu::Gpu;
 use gridding::Gridder;
 use memory::DeviceArray;
 use num_complex::Complex;
+use pending_word::PendingWord;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -114,6 +115,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     type Convolver = Convolver<T>;
     type DirectSum = DirectSum<T>;
     type Backprojector = Backprojector<T>;
+    type PendingScalar = PendingWord;
 
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<DeviceArray<E>> {
         self.gpu.zeros(len, what)
@@ -401,6 +403,14 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn dot(&self, x: Complexes<Self, T>, y: Complexes<Self, T>, out: DeviceSliceMut<'_, f64>) {
         self.vectors.dot(&self.gpu, x, y, out);
+    }
+    fn begin_read(&self, x: DeviceSlice<'_, f64>) -> Result<PendingWord> {
+        self.vectors.begin_read(&self.gpu, x)
+    }
+    fn finish_read(&self, mut scalar: PendingWord) -> Result<f64> {
+        let value = f64::from_bits(scalar.read()?);
+        self.gpu.check_queued()?;
+        Ok(value)
     }
     fn cg_step(
         &self,

@@ -1,7 +1,7 @@
 //! GPUs, their contexts, streams and modules. Each call restores the caller's current context.
 
 use super::compile::{self, Kernels};
-use super::host_word::HostWords;
+use super::host_word::{HostWord, HostWords};
 use super::library::{check, context_exists, context_number, driver};
 use super::memory_cache::DeviceMemoryCache;
 use crate::base::error::{bail, ErrorKind, Result};
@@ -189,7 +189,7 @@ pub struct Context {
     /// Streams of deleted plans without queued work, for later plans.
     idle_streams: Mutex<Vec<cu::CUstream>>,
     /// Host memory that kernels write.
-    pub(super) words: HostWords,
+    words: HostWords,
 }
 
 /// The module of one source with one set of options, once it is loaded.
@@ -295,6 +295,13 @@ impl Context {
         self.modules().retain(|_, slot| {
             Arc::strong_count(slot) > 1 || slot.get().is_some_and(|module| module.as_ref().is_ok_and(is_used))
         });
+    }
+
+    /// Returns a word of host memory that a kernel can write.
+    pub fn host_word(self: &Arc<Self>, value: u64) -> Result<HostWord> {
+        let _current = self.enter()?;
+        // SAFETY: the context is current, and retained while self lives.
+        unsafe { HostWord::new(&self.words, self.clone(), value) }
     }
 
     /// Returns the free memory of the GPU in bytes.

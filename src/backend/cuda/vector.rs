@@ -3,7 +3,7 @@
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
-use super::number_check::NumberCheck;
+use super::pending_word::{NumberCheck, PendingWord};
 use super::runtime::Function;
 use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
 use crate::backend::MAX_PROJECTIONS;
@@ -33,6 +33,7 @@ pub struct Vectors {
     first_beyond: Function,
     fill_spectrum: Function,
     spectral_sum: Function,
+    publish: Function,
     /// Maximum number of blocks per kernel: enough to fill the GPU.
     blocks: usize,
     /// Sums of blocks, and the number of finished blocks; used by one kernel after the other.
@@ -121,6 +122,7 @@ impl Vectors {
             first_beyond: function("first_beyond")?,
             fill_spectrum: function("fill_spectrum")?,
             spectral_sum: function("spectral_sum")?,
+            publish: function("publish")?,
             blocks,
             partial: gpu.array(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
             products: gpu.array(2 * MAX_PROJECTIONS, "sums of vectors")?,
@@ -324,11 +326,11 @@ impl Vectors {
 
     /// Queues a check for complex numbers that are not below `limit` (including NaN).
     pub fn begin_check<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, limit: T) -> Result<NumberCheck> {
-        let check = NumberCheck::new(gpu.stream())?;
-        let (n, first) = (x.len() as u64, check.device_address());
+        let check = NumberCheck(PendingWord::new(gpu.stream())?);
+        let (n, first) = (x.len() as u64, check.0.device_address());
         let (latest, ticket) = (self.ticket.view().part(1..2).pointer(), self.ticket.pointer());
         // SAFETY: the kernel's parameters are these. It reads n elements, writes one index, and leaves the other two
-        // words as they were. The check keeps the index's memory until it is written.
+        // words unchanged. The check keeps the index's memory until it is written.
         unsafe {
             launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x.pointer(), n, limit, latest, ticket, first)
         };
@@ -382,6 +384,18 @@ impl Vectors {
             let _ = gpu.synchronize();
         }
         computed
+    }
+
+    /// Queues a copy of x(0) to the host's memory.
+    pub fn begin_read(&self, gpu: &Gpu, x: DeviceSlice<'_, f64>) -> Result<PendingWord> {
+        assert!(x.len() >= 1);
+        let word = PendingWord::new(gpu.stream())?;
+        let to = word.device_address();
+        // SAFETY: the kernel's parameters are these; it reads and writes one number. `word` keeps the memory until it is
+        // written.
+        unsafe { launch!(gpu, &self.publish, [1; 3], [1; 3], 0; x.pointer(), to) };
+        gpu.check_queued()?;
+        Ok(word)
     }
 
     /// Returns the first complex number that is not below `limit` (including NaN), and its index.

@@ -1,4 +1,4 @@
-//! A check for numbers that are not finite or too large, whose result the host reads while later work is queued.
+//! Results of kernels that the host reads while later work is queued.
 
 use super::host_word::HostWord;
 use super::library::check;
@@ -10,24 +10,25 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Value of the word before the kernel has written its result; no array is that long.
+/// Value of the word before the kernel has written its result. No array is that long, and as a double it is a NaN that
+/// no operation returns.
 const PENDING: u64 = u64::MAX - 1;
-/// Value of the word if all numbers are below the limit.
+/// Result of a check if all numbers are below the limit.
 const ALL_BELOW: u64 = u64::MAX;
 /// Time between two queries of the stream, which find out if it has failed.
 const QUERY_PERIOD: Duration = Duration::from_micros(50);
 
-/// A check that is queued on a stream.
-pub struct NumberCheck {
+/// A result that a queued kernel writes to the host's memory. Dropping it waits for the kernel.
+pub struct PendingWord {
     /// `None` once the result has been read.
     word: Option<HostWord>,
     stream: Arc<Stream>,
 }
 
-impl NumberCheck {
-    /// Returns a check for the kernel that is about to be queued.
+impl PendingWord {
+    /// Returns a word for the kernel that is about to be queued.
     pub fn new(stream: &Arc<Stream>) -> Result<Self> {
-        Ok(NumberCheck { word: Some(HostWord::new(&stream.context, PENDING)?), stream: stream.clone() })
+        Ok(PendingWord { word: Some(stream.context.host_word(PENDING)?), stream: stream.clone() })
     }
 
     /// Returns the address where the kernel writes its result.
@@ -35,21 +36,18 @@ impl NumberCheck {
         self.word.as_ref().expect("the kernel has not been queued").device_address()
     }
 
-    /// Waits for the index of the first number that is not below the limit.
-    pub fn first(&mut self) -> Result<Option<usize>> {
+    /// Waits for the result.
+    pub fn read(&mut self) -> Result<u64> {
         let word = self.word.take().expect("the result is read once");
-        match self.read(&word) {
-            Ok(ALL_BELOW) => Ok(None),
-            Ok(index) => Ok(Some(index as usize)),
-            Err(e) => {
-                // The kernel may still write the word, for example if it was captured in a graph.
-                std::mem::forget(word);
-                Err(e)
-            }
+        let result = self.poll(&word);
+        if result.is_err() {
+            // The kernel may still write the word, for example if it was captured in a graph.
+            std::mem::forget(word);
         }
+        result
     }
 
-    fn read(&self, word: &HostWord) -> Result<u64> {
+    fn poll(&self, word: &HostWord) -> Result<u64> {
         let mut queried = Instant::now();
         loop {
             let value = word.value().load(Ordering::Acquire);
@@ -65,10 +63,10 @@ impl NumberCheck {
             match unsafe { cu::cuStreamQuery(self.stream.handle()) } {
                 cu::CUresult::CUDA_ERROR_NOT_READY => std::thread::yield_now(),
                 status => {
-                    check(status, "checking numbers on the GPU")?;
+                    check(status, "waiting for a number from the GPU")?;
                     let value = word.value().load(Ordering::Acquire);
                     if value == PENDING {
-                        bail!(DeviceFailed, "the GPU has not checked the numbers, although it has completed its work");
+                        bail!(DeviceFailed, "the GPU has completed its work without a result: create the plan again");
                     }
                     return Ok(value);
                 }
@@ -78,17 +76,30 @@ impl NumberCheck {
     }
 }
 
-impl PendingCheck for NumberCheck {
-    fn wait(&mut self) -> Result<bool> {
-        Ok(self.first()?.is_none())
-    }
-}
-
-impl Drop for NumberCheck {
+impl Drop for PendingWord {
     fn drop(&mut self) {
         if self.word.is_some() {
             // The word must not be used again before the kernel has written it. A failure is reported by other calls.
-            let _ = self.first();
+            let _ = self.read();
         }
+    }
+}
+
+/// A queued check for numbers that are not finite or too large.
+pub struct NumberCheck(pub PendingWord);
+
+impl NumberCheck {
+    /// Waits for the index of the first number that is not below the limit.
+    pub fn first(&mut self) -> Result<Option<usize>> {
+        Ok(match self.0.read()? {
+            ALL_BELOW => None,
+            index => Some(index as usize),
+        })
+    }
+}
+
+impl PendingCheck for NumberCheck {
+    fn wait(&mut self) -> Result<bool> {
+        Ok(self.first()?.is_none())
     }
 }
