@@ -11,6 +11,7 @@ pub mod cuda;
 mod direct_lists;
 
 use crate::base::error::Result;
+use crate::base::geometry::CheckedValues;
 pub use crate::base::off_resonance::OffResonance;
 pub use crate::base::real::Element;
 use crate::base::real::Real;
@@ -113,6 +114,22 @@ impl Spoke {
     }
 }
 
+/// An array to be checked by [`Backend::check_values`].
+pub struct ValueCheck<V, M> {
+    /// The numbers, `stride` elements apart.
+    pub from: V,
+    /// Number of elements from a number to the next.
+    pub stride: usize,
+    /// Number of numbers.
+    pub samples: usize,
+    /// Smallest and largest valid number.
+    pub valid: [f64; 2],
+    /// Where the numbers are copied to, without gaps; `None` for no copy.
+    pub to: Option<M>,
+    /// The copy of numbers from 0.5 on; those below -0.5 become -0.5. `None` copies all numbers unchanged.
+    pub top: Option<f64>,
+}
+
 /// Maximum number of arrays of [`Backend::subtract_projections`].
 pub(crate) const MAX_PROJECTIONS: usize = 4;
 
@@ -185,6 +202,13 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Returns the index and value of the first number whose real or imaginary part is NaN or not below `limit` in
     /// magnitude.
     fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
+    /// Returns an error unless an address of the caller is in memory that this backend's GPU reads.
+    fn check_address(&self, address: usize) -> Result<()>;
+    /// Checks arrays of samples in the memory of a GPU. Arrays with a `to` are copied there.
+    fn check_values(
+        &self,
+        checks: &mut [ValueCheck<Reals<'_, Self, T>, ViewMut<'_, Self, T, T>>],
+    ) -> Result<Vec<CheckedValues<T>>>;
     /// Returns whether the device is a GPU, whose memory differs from the host's.
     fn is_gpu(&self) -> bool;
     /// Returns the number of CPU threads that compute.
@@ -209,7 +233,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Estimates the time of a convolution with Q, in nanoseconds.
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 
-    /// Sorts samples at `k` (one slice per axis, in cycles per voxel) for gridding on a periodic grid of size `grid`.
+    /// Sorts samples at `k` (one view per axis, in cycles per voxel) for gridding on a periodic grid of size `grid`.
     /// The taps of the window are those of [`crate::nufft::window::Shape::polynomials`]. `arrays` is the maximum number
     /// of sample arrays per call.
     ///
@@ -217,7 +241,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// grid, taps and `arrays`.
     fn gridder(
         &self,
-        k: &[&[T]],
+        k: &[Reals<Self, T>],
         grid: &[usize],
         taps: &[Vec<f64>],
         arrays: usize,

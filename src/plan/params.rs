@@ -27,7 +27,7 @@ pub(super) struct PlanParams {
 impl PlanParams {
     /// Collects the parameters of a geometry.
     pub fn new<T: Real>(geometry: &Geometry<'_, T>, options: &Options, method: Method) -> Self {
-        let combines_coils = geometry.coil_maps.is_some();
+        let combines_coils = geometry.has_coil_maps();
         PlanParams {
             options: options.clone(),
             writes_in_parts: method == Method::Exact
@@ -93,7 +93,7 @@ impl PlanParams {
                 );
             }
         }
-        if geometry.coil_maps.is_some() {
+        if geometry.has_coil_maps() {
             self.check_combines_coils()?;
         }
         Ok(())

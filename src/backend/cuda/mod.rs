@@ -15,15 +15,17 @@ pub mod library;
 pub mod memory;
 mod memory_cache;
 pub mod runtime;
+mod sample_sort;
 mod sort;
 mod transfer;
 mod vector;
 
 use super::{
     Backend, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals, Sink, Source,
-    Span, Spoke,
+    Span, Spoke, ValueCheck,
 };
 use crate::base::error::Result;
+use crate::base::geometry::CheckedValues;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
 use crate::base::workers::{SerialExecutor, Workers};
@@ -187,6 +189,15 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         self.vectors.first_exceeding(&self.gpu, values, limit)
     }
+    fn check_address(&self, address: usize) -> Result<()> {
+        self.gpu.check_address(address)
+    }
+    fn check_values(
+        &self,
+        checks: &mut [ValueCheck<Reals<'_, Self, T>, DeviceSliceMut<'_, T>>],
+    ) -> Result<Vec<CheckedValues<T>>> {
+        self.vectors.check_values(&self.gpu, checks)
+    }
     fn is_gpu(&self) -> bool {
         true
     }
@@ -217,13 +228,13 @@ impl<T: Real> Backend<T> for Cuda<T> {
 
     fn gridder(
         &self,
-        k: &[&[T]],
+        k: &[Reals<Self, T>],
         grid: &[usize],
         taps: &[Vec<f64>],
         arrays: usize,
-        _before: Option<&Gridder<T>>,
+        previous: Option<&Gridder<T>>,
     ) -> Result<Gridder<T>> {
-        Gridder::new(&self.gpu, k, grid, taps, arrays)
+        Gridder::new(&self.gpu, k, grid, taps, arrays, previous)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.gpu.properties(), samples, grid, width, arrays)

@@ -5,8 +5,9 @@ use super::gpu::{launch, Gpu};
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::runtime::Function;
 use crate::backend::MAX_PROJECTIONS;
-use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
+use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, ValueCheck};
 use crate::base::error::Result;
+use crate::base::geometry::CheckedValues;
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use num_complex::Complex;
@@ -29,6 +30,7 @@ pub struct Vectors {
     csr_multiply: Function,
     ramp: Function,
     first_exceeding: Function,
+    check_values: Function,
     /// Maximum number of blocks per kernel: enough to fill the GPU.
     blocks: usize,
     /// Sums of blocks, and the number of finished blocks; used by one kernel after the other.
@@ -63,6 +65,7 @@ impl Vectors {
             csr_multiply: function("csr_multiply")?,
             ramp: function("ramp")?,
             first_exceeding: function("first_beyond")?,
+            check_values: function("check_values")?,
             blocks,
             partial: gpu.zeros(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
             products: gpu.zeros(2 * MAX_PROJECTIONS, "sums of vectors")?,
@@ -86,6 +89,48 @@ fn arrays(all: usize, len: usize) -> u64 {
 
 // Views refer to arrays on this GPU and have the lengths that each function asserts.
 impl Vectors {
+    /// Implements [`crate::backend::Backend::check_values`].
+    pub fn check_values<T: Real>(
+        &self,
+        gpu: &Gpu,
+        checks: &mut [ValueCheck<DeviceSlice<'_, T>, DeviceSliceMut<'_, T>>],
+    ) -> Result<Vec<CheckedValues<T>>> {
+        let found = gpu.zeros::<u64>(3 * checks.len(), "checks of arrays")?;
+        for (i, check) in checks.iter_mut().enumerate() {
+            let (from, n, stride) = (check.from.pointer(), check.samples as u64, check.stride as u64);
+            assert!(check.from.len() > (check.samples - 1) * check.stride);
+            let to = check.to.as_ref().map_or(DevicePointer::NULL, |to| {
+                assert_eq!(to.len(), check.samples);
+                to.pointer()
+            });
+            let ([low, high], wraps) = (check.valid, u32::from(check.top.is_some()));
+            let (top, found) = (check.top.unwrap_or(0.0), found.pointer().offset(3 * i));
+            // SAFETY: the kernel's parameters are these; it reads and writes as many numbers as the views have.
+            unsafe {
+                launch!(gpu, &self.check_values, self.grid(n), BLOCK, 0;
+                    from, n, stride, low, high, to, wraps, top, found)
+            };
+        }
+        let mut bits = vec![0u64; 3 * checks.len()];
+        gpu.download(found.view(), &mut bits)?;
+        let mut results = Vec::with_capacity(checks.len());
+        for (check, bits) in checks.iter().zip(bits.chunks_exact(3)) {
+            let number = |bits: u64| f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits });
+            let invalid = match !bits[2] {
+                u64::MAX => None,
+                index => {
+                    let (index, mut value) = (index as usize, [T::ZERO]);
+                    let at = index * check.stride;
+                    gpu.download(check.from.part(at..at + 1), &mut value)?;
+                    Some((index, value[0]))
+                }
+            };
+            // The range includes 0, as on the host.
+            results.push(CheckedValues { range: [number(!bits[0]).min(0.0), number(bits[1]).max(0.0)], invalid });
+        }
+        Ok(results)
+    }
+
     /// Computes z = x y. y is repeated for each array of its length in x and z.
     pub fn multiply<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, y: ComplexSlice<T>, z: ComplexSliceMut<T>) {
         let (n, count) = (y.len() as u64, arrays(x.len(), y.len()));

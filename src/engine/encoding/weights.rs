@@ -4,6 +4,7 @@ use super::state::basis_factor;
 use super::Encoding;
 use crate::backend::Backend;
 use crate::base::error::{bail, Result};
+use crate::base::geometry::VoxelBasis;
 use crate::base::real::Real;
 use crate::base::workers::collect;
 use crate::reconstruction::density::{self, Density};
@@ -13,15 +14,27 @@ use crate::reconstruction::spokes::Spokes;
 use std::sync::Arc;
 
 impl<T: Real, B: Backend<T>> Encoding<T, B> {
-    /// Returns phi(k_m), the Fourier transform of the voxel shape at sample `m`.
-    pub(super) fn phi(&self, m: usize) -> f64 {
-        basis_factor(self.basis, self.trajectory.coordinates.iter().map(|k| k[m].wide()))
+    /// Returns a function that computes phi(k_m), the Fourier transform of the voxel shape, at sample m.
+    pub(super) fn phi(&self) -> Result<impl Fn(usize) -> f64 + Sync + '_> {
+        let k = match self.basis {
+            VoxelBasis::Point => Vec::new(),
+            VoxelBasis::Box => self.trajectory.axes(self.b())?,
+        };
+        Ok(move |m: usize| basis_factor(self.basis, k.iter().map(|k| k[m].wide())))
     }
 
-    /// Returns phi^2 w of sample `m`, its factor in E^H W E.
-    pub fn normal_weight(&self, m: usize) -> f64 {
-        let phi = self.phi(m);
-        phi * phi * self.weighting.weights.as_ref().map_or(1.0, |w| w[m].wide())
+    /// Returns a function that computes phi^2 w of sample m, its factor in E^H W E.
+    pub fn normal_weight(&self) -> Result<impl Fn(usize) -> f64 + Sync + '_> {
+        let (phi, weights) = (self.phi()?, self.host_weights()?);
+        Ok(move |m: usize| {
+            let phi = phi(m);
+            phi * phi * weights.map_or(1.0, |w| w[m].wide())
+        })
+    }
+
+    /// Returns the caller's density weights on the host; `None` if all are 1.
+    pub fn host_weights(&self) -> Result<Option<&[T]>> {
+        self.weighting.weights.as_ref().map(|w| w.host(self.b())).transpose()
     }
 
     /// Returns `Unsupported` if the plan has a field or decay map.
@@ -48,7 +61,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if let Some(backprojection) = &*slot {
             return Ok(backprojection.clone());
         }
-        let k = self.trajectory.axes();
+        let k = self.trajectory.axes(self.b())?;
         let spokes = Spokes::of(&k, &self.dims)?;
         let batch_size = self.execution.batch_size;
         let bytes = fbp::bytes(self.b(), self.samples, spokes.readout, &self.dims, batch_size);
@@ -66,8 +79,9 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             return Ok(weights.clone());
         }
         let workers = self.b().workers();
-        let k = self.trajectory.axes();
-        let weights = match &self.weighting.weights {
+        let k = self.trajectory.axes(self.b())?;
+        let phi = self.phi()?;
+        let weights = match self.host_weights()? {
             Some(w) => {
                 let scale = gridding_scale(workers, &k, &self.dims, |m| w[m].wide())?;
                 collect(workers, w.len(), "the density weights", |m| T::of(w[m].wide() * scale))?
@@ -77,7 +91,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                 density::weights(self.b(), &k, &self.dims, Density::default(), None)?
             }
         };
-        let values = collect(workers, self.samples, "the density weights", |m| T::of(weights[m].wide() * self.phi(m)))?;
+        let values = collect(workers, self.samples, "the density weights", |m| T::of(weights[m].wide() * phi(m)))?;
         let weights = Arc::new(self.b().upload(&values, "the density weights")?);
         *slot = Some(weights.clone());
         Ok(weights)
