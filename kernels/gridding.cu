@@ -1,8 +1,8 @@
 // Spreads samples onto the oversampled grid, and interpolates samples from it.
 //
 // Axes are x, y, z with x fastest. A 2D grid has x and z; its y is one cell, where the window is one tap of value 1.
-// Spreading: each tile of the grid has a list of the samples whose windows touch it. The samples are in the order of
-// their windows' first planes along z. One warp works through a list. A lane sums columns of cells along z, and keeps
+// The samples are sorted by samples.cu. Spreading: each tile of the grid has a list of the samples whose windows touch
+// it. The samples are in the order of their windows' first planes along z. One warp works through a list. A lane sums columns of cells along z, and keeps
 // in registers as many planes as the window is long. When a window starts at a higher plane than the previous one, the
 // lane writes the planes below it, which no later sample reaches. Long lists are cut into segments. Each segment writes
 // its own planes, and `sum_segments` adds them. No sum is atomic, so results are repeatable.
@@ -15,7 +15,7 @@
 //   REAL, DOUBLE    precision, as in common.cuh
 //   DIM             2 or 3
 //   W, DEGREE       number of taps of the window, 2 to 16, and degree of their polynomials
-// ROWS compiles the kernels that sort and spread:
+// ROWS compiles the kernels that spread:
 //   ROWS            cells of y that a lane holds (1 in 2D)
 //   ARRAYS          arrays that a warp spreads together
 //   WARPS           warps per block
@@ -74,99 +74,6 @@ __device__ __forceinline__ int relative_start(u32 start, u32 tile_start, const l
     int from = (int)start - (int)tile_start;
     if (from >= (int)grid.tile[axis]) from -= grid.size[axis];
     return from;
-}
-
-// Computes the first cell of a sample's window on one axis, and the sample's offset in it as the polynomials' variable.
-__device__ __forceinline__ void locate(const real *k, u64 m, u32 size, u32 *cell, real *t)
-{
-    // In double precision: a grid position in single precision would cost two digits of the offset.
-    const double position = (double)k[m] * size - 0.5 * W;
-    const double first = ceil(position);
-    const int start = (int)first;
-    *t = (real)(2.0 * (first - position) - 1.0);
-    // A grid is at least two windows long, so adding one period is enough.
-    *cell = start < 0 ? start + size : start;
-}
-
-// Sort keys of the samples: the tile where the window starts, the plane in the tile, the quarter of the plane.
-// Neighbours in a tile's list are then mostly neighbours in memory. A tile has 4 tile[2] keys.
-extern "C" __global__ void __launch_bounds__(256)
-sample_tiles(const real *kx, const real *ky, const real *kz, u64 n, layout grid, u32 *keys)
-{
-    const u64 m = (u64)blockIdx.x * 256 + threadIdx.x;
-    if (m >= n) return;
-    u32 x, y = 0, z;
-    real t;
-    locate(kx, m, grid.size[0], &x, &t);
-    if (DIM == 3) locate(ky, m, grid.size[1], &y, &t);
-    locate(kz, m, grid.size[2], &z, &t);
-    const u32 tile = (z / grid.tile[2] * grid.tiles[1] + y / grid.tile[1]) * grid.tiles[0] + x / grid.tile[0];
-    const u32 right = x % grid.tile[0] * 2 >= grid.tile[0], back = y % grid.tile[1] * 2 >= grid.tile[1] && DIM == 3;
-    keys[m] = ((tile * grid.tile[2] + z % grid.tile[2]) * 2 + back) * 2 + right;
-}
-
-// Returns the number of tiles of an axis that a window of `taps` cells touches. Tiles are at most half the grid, so a
-// window touches no tile twice.
-__device__ __forceinline__ u32 tiles_touched(u32 start, u32 taps, u32 size, u32 tile)
-{
-    const u32 last = start + taps - 1;
-    if (last < size) return last / tile - start / tile + 1;
-    return (size - 1) / tile - start / tile + 1 + (last - size) / tile + 1;
-}
-
-// Points in sorted order, and the number of tiles that each touches.
-extern "C" __global__ void __launch_bounds__(256)
-settle(const real *kx, const real *ky, const real *kz, u64 n, const u32 *order, layout grid, point *points, u16 *planes,
-       u32 *touched)
-{
-    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
-    if (i >= n) return;
-    const u32 m = order[i];
-    point p;
-    u32 x, y = 0, z;
-    p.t[1] = 0;
-    locate(kx, m, grid.size[0], &x, &p.t[0]);
-    if (DIM == 3) locate(ky, m, grid.size[1], &y, &p.t[1]);
-    locate(kz, m, grid.size[2], &z, &p.t[2]);
-    p.xy = x | y << 16;
-    points[i] = p;
-    planes[i] = (u16)z;
-    touched[i] = tiles_touched(x, W, grid.size[0], grid.tile[0]) * tiles_touched(y, WY, grid.size[1], grid.tile[1])
-        * tiles_touched(z, W, grid.size[2], grid.tile[2]);
-}
-
-// The pairs of tile and sample. Their key is tile (tile[2] + W - 1) + the window's first plane in the tile + W - 1.
-extern "C" __global__ void __launch_bounds__(256)
-list_pairs(const point *points, const u16 *planes, u64 n, const u64 *at, layout grid, u32 *keys, u32 *samples)
-{
-    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
-    if (i >= n) return;
-    const u32 xy = points[i].xy;
-    const u32 start[3] = {xy & 0xffff, xy >> 16, planes[i]};
-    const u32 taps[3] = {W, WY, W};
-    u32 first[3], count[3];
-    for (u32 a = 0; a < 3; a++) {
-        first[a] = start[a] / grid.tile[a];
-        count[a] = tiles_touched(start[a], taps[a], grid.size[a], grid.tile[a]);
-    }
-    u64 to = at[i];
-    for (u32 iz = 0; iz < count[2]; iz++) {
-        u32 z = first[2] + iz;
-        if (z >= grid.tiles[2]) z -= grid.tiles[2];
-        const int from = relative_start(start[2], z * grid.tile[2], grid, 2);
-        for (u32 iy = 0; iy < count[1]; iy++) {
-            u32 y = first[1] + iy;
-            if (y >= grid.tiles[1]) y -= grid.tiles[1];
-            for (u32 ix = 0; ix < count[0]; ix++) {
-                u32 x = first[0] + ix;
-                if (x >= grid.tiles[0]) x -= grid.tiles[0];
-                const u32 tile = (z * grid.tiles[1] + y) * grid.tiles[0] + x;
-                keys[to] = tile * (grid.tile[2] + W - 1) + (u32)(from + W - 1);
-                samples[to] = (u32)i;
-                to++;
-            }
-        }
-    }
 }
 
 // Values in the order of the points; blockIdx.y is an array.

@@ -1,4 +1,4 @@
-// Structures that sort.cu writes and gridding.cu reads; the host puts this file in front of both.
+// Structures that samples.cu and sort.cu write and gridding.cu reads; the host puts this file in front of all three.
 
 // A part of a tile's list. One of several segments of a tile writes its own planes: `planes` from `plane` on.
 struct segment {

@@ -1,81 +1,19 @@
-// Stable radix sort of (key, value) pairs of 32 bits, prefix sums, and the cutting of sorted keys into segments.
+// Prefix sums, the starts of bins, and the cutting of the lists of tiles into segments, for samples that samples.cu
+// sorts. Sums and positions have 64 bits wherever they can exceed 2^32. No macros.
 //
-// The sort goes from the lowest digit (8 bits) to the highest. `sort_count` counts the digits in each block of keys. A
-// prefix sum over [digit][block] gives the first place for each digit of each block. `sort_scatter` moves the pairs
-// there. Equal keys keep their order, so the result depends only on the input. Counts and positions have 64 bits
-// wherever they can exceed 2^32. Blocks have 256 threads and 4096 keys, as on the host. No macros.
+// A scan is one kernel: a block sums its elements, publishes the sum, and adds those of the blocks before it, which
+// publish theirs meanwhile (Merrill and Garland, "Decoupled look-back", 2016). Sums of integers do not depend on the
+// order, so results are the same in each run.
 
 #define SORT_THREADS 256
 #define SORT_ROUNDS 16
 #define SORT_BLOCK (SORT_THREADS * SORT_ROUNDS)
 
-// counts[digit][block] = number of a block's keys with the digit.
-extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-sort_count(const u32 *keys, u64 n, u32 shift, u32 *counts)
-{
-    __shared__ u32 bins[8][256];
-    const u32 warp = threadIdx.x >> 5;
-    for (u32 i = threadIdx.x; i < 8 * 256; i += SORT_THREADS) bins[i >> 8][i & 255] = 0;
-    __syncthreads();
-    const u64 first = (u64)blockIdx.x * SORT_BLOCK;
-    #pragma unroll 4
-    for (u32 r = 0; r < SORT_ROUNDS; r++) {
-        const u64 i = first + r * SORT_THREADS + threadIdx.x;
-        if (i < n) atomicAdd(&bins[warp][keys[i] >> shift & 255], 1u);
-    }
-    __syncthreads();
-    u32 sum = 0;
-    for (u32 w = 0; w < 8; w++) sum += bins[w][threadIdx.x];
-    counts[(u64)threadIdx.x * gridDim.x + blockIdx.x] = sum;
-}
-
-// Moves pairs to their places: `at` are the prefix sums of the counts. Without `values`, a pair's value is its index.
-extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-sort_scatter(const u32 *keys, const u32 *values, u64 n, u32 shift, const u64 *at, u32 *keys_out, u32 *values_out)
-{
-    __shared__ u32 bins[8][256];
-    __shared__ u64 begin[256];
-    const u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-    for (u32 i = threadIdx.x; i < 8 * 256; i += SORT_THREADS) bins[i >> 8][i & 255] = 0;
-    begin[threadIdx.x] = at[(u64)threadIdx.x * gridDim.x + blockIdx.x];
-    __syncthreads();
-    // Each warp ranks keys that follow one another: the order in a block is that of warps, rounds and lanes.
-    const u64 first = (u64)blockIdx.x * SORT_BLOCK + warp * (32 * SORT_ROUNDS) + lane;
-    u32 key[SORT_ROUNDS], rank[SORT_ROUNDS];
-    #pragma unroll
-    for (u32 r = 0; r < SORT_ROUNDS; r++) key[r] = first + 32 * r < n ? keys[first + 32 * r] : 0;
-    #pragma unroll
-    for (u32 r = 0; r < SORT_ROUNDS; r++) {
-        const bool real_key = first + 32 * r < n;
-        // Lanes past the end have a digit that no key has.
-        const u32 digit = real_key ? key[r] >> shift & 255 : 256;
-        const u32 peers = __match_any_sync(0xffffffffu, digit);
-        const u32 before = __popc(peers & ((1u << lane) - 1));
-        u32 seen = 0;
-        if (real_key) seen = bins[warp][digit];
-        __syncwarp();
-        if (real_key && before == 0) bins[warp][digit] = seen + __popc(peers);
-        __syncwarp();
-        rank[r] = seen + before;
-    }
-    __syncthreads();
-    u32 sum = 0;
-    for (u32 w = 0; w < 8; w++) {
-        const u32 count = bins[w][threadIdx.x];
-        bins[w][threadIdx.x] = sum;
-        sum += count;
-    }
-    __syncthreads();
-    #pragma unroll
-    for (u32 r = 0; r < SORT_ROUNDS; r++) {
-        const u64 i = first + 32 * r;
-        if (i >= n) continue;
-        const u32 digit = key[r] >> shift & 255;
-        const u64 to = begin[digit] + bins[warp][digit] + rank[r];
-        keys_out[to] = key[r];
-        values_out[to] = values ? values[i] : (u32)i;
-    }
-}
+// States of a block in `states`: a flag in the upper bits, and its sum, or the sum up to its end.
+#define PARTIAL (1ull << 62)
+#define INCLUSIVE (2ull << 62)
+#define VALUE_OF(s) ((s) & (PARTIAL - 1))
+#define NO_SAMPLE 0xffffffffu
 
 __device__ __forceinline__ u64 warp_inclusive(u64 x)
 {
@@ -106,82 +44,150 @@ __device__ __forceinline__ u64 block_exclusive(u64 x, u64 *total)
     return before + inclusive - x;
 }
 
-// Sums of blocks of 4096 counts.
-extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-scan_sums(const u32 *counts, u64 n, u64 *sums)
+// Reads the states of 32 blocks that end before `block`, a lane each, when all have been published.
+__device__ __forceinline__ u64 states_before(const volatile u64 *states, u32 block)
 {
-    const u64 first = (u64)blockIdx.x * SORT_BLOCK + threadIdx.x;
+    const u32 lane = threadIdx.x & 31;
+    u64 seen = INCLUSIVE;
+    bool missing = lane < block;
+    while (__any_sync(0xffffffffu, missing)) {
+        if (missing) seen = states[block - 1 - lane];
+        missing = lane < block && seen < PARTIAL;
+    }
+    return seen;
+}
+
+// A prefix sum of n values, whose sum is written as element n and to `total`. Value i is from[i] or, if `stride` is not
+// 0, from[(i + 1) stride] - from[i stride]. If `usual` is not 0, it is the number of segments for this length: at most
+// `usual` elements each, or `brief` if the length exceeds `dense`, and at least `least` segments (0 or 1).
+struct scan_task {
+    const u32 *from;
+    u64 n, dense;
+    u32 stride, usual, brief, least;
+    u64 *prefix, *states, *ticket, *total;
+};
+struct scan_tasks {
+    scan_task of[3];
+};
+
+__device__ __forceinline__ u64 scanned_value(const scan_task &t, u64 i)
+{
+    if (i >= t.n) return 0;
+    const u32 length = t.stride ? t.from[(i + 1) * t.stride] - t.from[i * t.stride] : t.from[i];
+    if (t.usual == 0) return length;
+    const u32 most = length > t.dense ? t.brief : t.usual;
+    return max((u32)(((u64)length + most - 1) / most), t.least);
+}
+
+// Computes up to three prefix sums; blockIdx.y is the task.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS)
+scan_counts(scan_tasks tasks)
+{
+    __shared__ u64 before_block;
+    __shared__ u32 number;
+    const scan_task t = tasks.of[blockIdx.y];
+    if ((u64)blockIdx.x * SORT_BLOCK > t.n) return;
+    // Blocks take their numbers when they start, so that a block waits only for blocks that run.
+    if (threadIdx.x == 0) number = (u32)atomicAdd(t.ticket, 1ull);
+    __syncthreads();
+    const u32 block = number;
+    const u64 first = (u64)block * SORT_BLOCK + (u64)threadIdx.x * SORT_ROUNDS;
     u64 sum = 0, total;
     #pragma unroll
-    for (u32 r = 0; r < SORT_ROUNDS; r++) {
-        const u64 i = first + r * SORT_THREADS;
-        if (i < n) sum += counts[i];
+    for (u32 r = 0; r < SORT_ROUNDS; r++) sum += scanned_value(t, first + r);
+    u64 before = block_exclusive(sum, &total);
+    volatile u64 *states = t.states;
+    if (threadIdx.x < 32) {
+        if (threadIdx.x == 0) states[block] = (block ? PARTIAL : INCLUSIVE) | total;
+        u64 all = 0;
+        for (u32 at = block; at > 0;) {
+            const u64 seen = states_before(states, at);
+            const u32 inclusive = __ballot_sync(0xffffffffu, seen >= INCLUSIVE);
+            const u32 stop = inclusive ? __ffs(inclusive) - 1 : 31;
+            u64 part = (threadIdx.x & 31) <= stop ? VALUE_OF(seen) : 0;
+            #pragma unroll
+            for (u32 step = 16; step; step /= 2) part += __shfl_xor_sync(0xffffffffu, part, step);
+            all += part;
+            if (inclusive) break;
+            at -= 32;
+        }
+        if (threadIdx.x == 0) {
+            if (block) states[block] = INCLUSIVE | (all + total);
+            before_block = all;
+        }
     }
-    block_exclusive(sum, &total);
-    if (threadIdx.x == 0) sums[blockIdx.x] = total;
-}
-
-// The exclusive prefix sums of `blocks` sums, in place, by one block; the sum of all to total[0].
-extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-scan_top(u64 *sums, u32 blocks, u64 *total)
-{
-    u64 before = 0;
-    for (u32 first = 0; first < blocks; first += SORT_THREADS) {
-        const u32 i = first + threadIdx.x;
-        u64 all;
-        const u64 prefix = block_exclusive(i < blocks ? sums[i] : 0, &all);
-        if (i < blocks) sums[i] = before + prefix;
-        before += all;
-    }
-    if (threadIdx.x == 0) total[0] = before;
-}
-
-// The exclusive prefix sums of n counts, and their sum as element n.
-extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-scan_apply(const u32 *counts, u64 n, const u64 *sums, u64 *prefix)
-{
-    const u64 first = (u64)blockIdx.x * SORT_BLOCK + (u64)threadIdx.x * SORT_ROUNDS;
-    u32 count[SORT_ROUNDS];
-    u64 sum = 0, total;
+    __syncthreads();
+    before += before_block;
     #pragma unroll
     for (u32 r = 0; r < SORT_ROUNDS; r++) {
-        count[r] = first + r < n ? counts[first + r] : 0;
-        sum += count[r];
+        if (first + r <= t.n) t.prefix[first + r] = before;
+        if (first + r == t.n && t.total) *t.total = before;
+        before += scanned_value(t, first + r);
     }
-    u64 before = sums[blockIdx.x] + block_exclusive(sum, &total);
+}
+
+// Gives each bin without samples the start of the next bin that has some, and n at the end: starts[bins] = n. Blocks
+// work from the end, as a start is the minimum over all following bins.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS)
+fill_starts(u32 *starts, u64 bins, u64 n, u64 *all_states, u64 *ticket)
+{
+    __shared__ u32 after_block, number, of_warp[8];
+    if (threadIdx.x == 0) number = (u32)atomicAdd(ticket, 1ull);
+    __syncthreads();
+    const u32 block = number, lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    // Element i counts from the end, which is bin `bins`. A thread has bins that follow one another.
+    const u64 first = (u64)block * SORT_BLOCK + (u64)threadIdx.x * SORT_ROUNDS;
+    u32 start[SORT_ROUNDS], least = NO_SAMPLE;
     #pragma unroll
     for (u32 r = 0; r < SORT_ROUNDS; r++) {
-        if (first + r <= n) prefix[first + r] = before;
-        before += count[r];
+        const u64 i = first + r;
+        start[r] = i == 0 ? (u32)n : i <= bins ? starts[bins - i] : NO_SAMPLE;
+        least = min(least, start[r]);
     }
-}
-
-// The first of n sorted keys that is at least `key`.
-__device__ __forceinline__ u64 lower_bound(const u32 *keys, u64 n, u64 key)
-{
-    u64 low = 0, high = n;
-    while (low < high) {
-        const u64 middle = (low + high) / 2;
-        if (keys[middle] < key) low = middle + 1;
-        else high = middle;
+    // The minimum over the threads before this one.
+    u32 inclusive = least;
+    #pragma unroll
+    for (u32 step = 1; step < 32; step *= 2) {
+        const u32 other = __shfl_up_sync(0xffffffffu, inclusive, step);
+        if (lane >= step) inclusive = min(inclusive, other);
     }
-    return low;
-}
-
-// Finds the first pair of each tile (a tile has `span` keys), and its number of segments. A segment has at most
-// `length` pairs, or at most `brief` if the tile has more than `dense`. A tile has at least `least` segments (0 or 1).
-extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-tile_ranges(const u32 *keys, u64 n, u32 tiles, u32 span, u32 length, u64 dense, u32 brief, u32 least, u64 *starts,
-            u32 *segments)
-{
-    const u64 tile = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
-    if (tile >= tiles) return;
-    const u64 begin = lower_bound(keys, n, tile * span), end = lower_bound(keys, n, (tile + 1) * span);
-    starts[tile] = begin;
-    if (tile == tiles - 1) starts[tiles] = n;
-    const u32 most = end - begin > dense ? brief : length;
-    const u32 cuts = (u32)((end - begin + most - 1) / most);
-    segments[tile] = cuts > least ? cuts : least;
+    u32 before = __shfl_up_sync(0xffffffffu, inclusive, 1);
+    if (lane == 0) before = NO_SAMPLE;
+    if (lane == 31) of_warp[warp] = inclusive;
+    __syncthreads();
+    u32 block_least = NO_SAMPLE;
+    for (u32 w = 0; w < 8; w++) {
+        if (w < warp) before = min(before, of_warp[w]);
+        block_least = min(block_least, of_warp[w]);
+    }
+    volatile u64 *states = all_states;
+    if (threadIdx.x < 32) {
+        if (lane == 0) states[block] = (block ? PARTIAL : INCLUSIVE) | block_least;
+        u32 all = NO_SAMPLE;
+        for (u32 at = block; at > 0;) {
+            const u64 seen = states_before(states, at);
+            const u32 done = __ballot_sync(0xffffffffu, seen >= INCLUSIVE);
+            const u32 stop = done ? __ffs(done) - 1 : 31;
+            u32 part = lane <= stop && lane < at ? (u32)VALUE_OF(seen) : NO_SAMPLE;
+            #pragma unroll
+            for (u32 step = 16; step; step /= 2) part = min(part, __shfl_xor_sync(0xffffffffu, part, step));
+            all = min(all, part);
+            if (done) break;
+            at -= 32;
+        }
+        if (lane == 0) {
+            if (block) states[block] = INCLUSIVE | min(all, block_least);
+            after_block = all;
+        }
+    }
+    __syncthreads();
+    before = min(before, after_block);
+    #pragma unroll
+    for (u32 r = 0; r < SORT_ROUNDS; r++) {
+        const u64 i = first + r;
+        before = min(before, start[r]);
+        if (i <= bins) starts[bins - i] = before;
+    }
 }
 
 // Returns the last tile whose first segment is at most s.
@@ -196,45 +202,89 @@ __device__ __forceinline__ u32 tile_of_segment(const u64 *firsts, u32 tiles, u64
     return low;
 }
 
-// Fills the segments; those past the last one are empty. A tile has `depth` planes and a window `width`. The key within
-// the tile is the window's first plane plus width - 1. Segments get planes unless depth is 0. Sorted by `length_class`
-// (0 to 10), the longest segments come first. Tiles of 2 to `few` segments go to the front of `cut`, tiles of more
-// to its end, in any order: tiles share no cells.
+// Fills the segments of tiles of interpolation, whose samples follow one another: tile t has those from
+// starts[t span] to starts[(t + 1) span]. Segments past the last one are empty.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-cut_tiles(const u32 *keys, const u64 *starts, const u64 *firsts, u32 tiles, u64 room, u32 span, u32 depth, u32 width,
-          u32 length, u32 few, segment *segments, u32 *length_class, u32 *planes, cut_tile *cut, u64 *cuts)
+cut_tiles(const u32 *starts, u32 span, const u64 *firsts, u32 tiles, u64 room, segment *segments)
 {
     const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     if (s >= room) return;
     segment out = {0, 0, 0, 0, 0};
     if (s < firsts[tiles]) {
         const u32 tile = tile_of_segment(firsts, tiles, s);
-        const u64 segment_of_tile = s - firsts[tile], pieces = firsts[tile + 1] - firsts[tile];
-        const u64 begin = starts[tile], all = starts[tile + 1] - begin;
+        const u32 nth = (u32)(s - firsts[tile]), pieces = (u32)(firsts[tile + 1] - firsts[tile]);
+        const u32 begin = starts[(u64)tile * span], all = starts[(u64)(tile + 1) * span] - begin;
         // Pieces of equal length: all / pieces or one more.
-        const u64 part = all / pieces, more = all % pieces;
-        out.first = begin + segment_of_tile * part + (segment_of_tile < more ? segment_of_tile : more);
-        out.count = (u32)(part + (segment_of_tile < more));
+        const u32 part = all / pieces, more = all % pieces;
+        out.first = begin + nth * part + (nth < more ? nth : more);
+        out.count = part + (nth < more);
         out.tile = tile;
-        if (depth && pieces > 1) {
-            const u64 base = (u64)tile * span;
-            const int from = (int)(keys[out.first] - base) - (int)(width - 1);
-            const int to = (int)(keys[out.first + out.count - 1] - base) + 1;
-            out.plane = from > 0 ? from : 0;
-            out.planes = (u32)((to < (int)depth ? to : (int)depth) - out.plane);
-            if (segment_of_tile == 0) {
-                const bool dense = pieces > few;
-                const u64 nth = atomicAdd(cuts + dense, 1ull), i = dense ? tiles - 1 - nth : nth;
-                cut[i].segment = s;
-                cut[i].segments = (u32)pieces;
-                cut[i].tile = tile;
-            }
-        }
     }
     segments[s] = out;
-    // One class per halving of the length. Within a class, neighbouring tiles, which share samples, stay together.
+}
+
+// The order of work of a list of segments: the longest first, by classes.
+#define CLASSES 11
+struct schedule_task {
+    const segment *segments;
+    const u64 *count;
+    u32 *schedule, *classes;
+    u32 length;
+};
+struct schedule_tasks {
+    schedule_task of[2];
+};
+
+// One class per halving of the length. Within a class, neighbouring tiles, which share samples, mostly stay together.
+__device__ __forceinline__ u32 length_class(u32 count, u32 length)
+{
     u32 halvings = 0;
-    while (halvings < 10 && (u64)out.count << halvings < length) halvings++;
-    length_class[s] = halvings;
-    if (depth) planes[s] = out.planes;
+    while (halvings < CLASSES - 1 && (u64)count << halvings < length) halvings++;
+    return halvings;
+}
+
+// Counts the segments of each class; blockIdx.y is the task.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS)
+count_classes(schedule_tasks tasks)
+{
+    __shared__ u32 counts[CLASSES];
+    const schedule_task t = tasks.of[blockIdx.y];
+    const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
+    if ((u64)blockIdx.x * SORT_THREADS >= *t.count) return;
+    if (threadIdx.x < CLASSES) counts[threadIdx.x] = 0;
+    __syncthreads();
+    if (s < *t.count) atomicAdd(&counts[length_class(t.segments[s].count, t.length)], 1u);
+    __syncthreads();
+    if (threadIdx.x < CLASSES && counts[threadIdx.x]) atomicAdd(&t.classes[threadIdx.x], counts[threadIdx.x]);
+}
+
+// Fills the schedule. `classes` has the counts of classes, then the numbers of segments placed so far. The order of
+// blocks within a class may differ from run to run; it changes the order of work only.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS)
+fill_schedule(schedule_tasks tasks)
+{
+    __shared__ u32 of_warp[8][CLASSES], first[CLASSES];
+    const schedule_task t = tasks.of[blockIdx.y];
+    const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
+    if ((u64)blockIdx.x * SORT_THREADS >= *t.count) return;
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    for (u32 i = threadIdx.x; i < 8 * CLASSES; i += SORT_THREADS) of_warp[i / CLASSES][i % CLASSES] = 0;
+    __syncthreads();
+    const bool exists = s < *t.count;
+    const u32 c = exists ? length_class(t.segments[s].count, t.length) : CLASSES;
+    const u32 peers = __match_any_sync(0xffffffffu, c), rank = __popc(peers & ((1u << lane) - 1));
+    if (exists && rank == 0) of_warp[warp][c] = __popc(peers);
+    __syncthreads();
+    if (threadIdx.x < CLASSES) {
+        u32 sum = 0, before = 0;
+        for (u32 w = 0; w < 8; w++) {
+            const u32 count = of_warp[w][threadIdx.x];
+            of_warp[w][threadIdx.x] = sum;
+            sum += count;
+        }
+        for (u32 other = 0; other < threadIdx.x; other++) before += t.classes[other];
+        first[threadIdx.x] = before + (sum ? atomicAdd(&t.classes[CLASSES + threadIdx.x], sum) : 0);
+    }
+    __syncthreads();
+    if (exists) t.schedule[first[c] + of_warp[warp][c] + rank] = (u32)s;
 }

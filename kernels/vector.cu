@@ -336,3 +336,49 @@ first_beyond(const cplx *x, u64 n, real limit, u64 *latest, u32 *ticket, volatil
 extern "C" __global__ void publish(const double *x, volatile double *to) {
     *to = *x;
 }
+
+// Maps a number to bits with the same order.
+static __device__ u64 ordered_bits(double x) {
+    long long bits = __double_as_longlong(x);
+    return bits < 0 ? ~(u64)bits : (u64)bits | 1ull << 63;
+}
+
+// Finds the smallest and the largest of n numbers from[i stride], and the first that is not within [low, high], such
+// as NaN: found[0] = ~ordered bits of the smallest, found[1] = ordered bits of the largest, found[2] = ~index. These are
+// maxima of integers, and are 0 at first. Unless `to` is null, to[i] = from[i stride]; numbers below -0.5 become -0.5,
+// numbers from 0.5 on `top` if `wraps` is set.
+extern "C" __global__ void __launch_bounds__(THREADS)
+check_values(const real *from, u64 n, u64 stride, double low, double high, real *to, u32 wraps, double top,
+             u64 *found) {
+    __shared__ u64 of_warp[3][THREADS / 32];
+    double least = 1.0 / 0.0, largest = -1.0 / 0.0;
+    u64 first = ~0ull;
+    #pragma unroll 4
+    for EACH(i, n) {
+        real k = from[i * stride];
+        double x = k;
+        if (x < least) least = x;
+        if (x > largest) largest = x;
+        if (!(x >= low && x <= high) && i < first) first = i;
+        if (to) {
+            if (wraps && x < -0.5) k = (real)-0.5;
+            if (wraps && x >= 0.5) k = (real)top;
+            to[i] = k;
+        }
+    }
+    u64 best[3] = {~ordered_bits(least), ordered_bits(largest), ~first};
+    #pragma unroll
+    for (int j = 0; j < 3; j++) {
+        for (int step = 16; step > 0; step /= 2) {
+            u64 other = __shfl_xor_sync(0xffffffffu, best[j], step);
+            if (other > best[j]) best[j] = other;
+        }
+        if (threadIdx.x % 32 == 0) of_warp[j][threadIdx.x / 32] = best[j];
+    }
+    __syncthreads();
+    if (threadIdx.x >= 3) return;
+    u64 most = 0;
+    for (int w = 0; w < THREADS / 32; w++)
+        if (of_warp[threadIdx.x][w] > most) most = of_warp[threadIdx.x][w];
+    atomicMax(found + threadIdx.x, most);
+}

@@ -75,7 +75,7 @@ pub use simulation::{metrics, phantom, trajectory};
 
 pub use backend::{Sink, Source};
 pub use base::error::{Error, ErrorKind, Result};
-pub use base::geometry::{Geometry, VoxelBasis};
+pub use base::geometry::{DeviceGeometry, Geometry, VoxelBasis};
 pub use base::interrupt::Interrupt;
 pub use base::off_resonance::OffResonanceRange as Band;
 pub use base::options::{CudaStream, Device, Filter, LambdaUnit, Method, Normal, Options, Simd, Window};

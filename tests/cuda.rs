@@ -10,8 +10,8 @@ use recon::backend::cuda::{compile::Kernels, runtime};
 use recon::phantom::{add_noise, Phantom};
 use recon::trajectory::SpokeOrder;
 use recon::{
-    CgOptions, Complex, Corrected, Density, Device, Error, ErrorKind, Filter, Geometry, Method, Normal, Options, Plan,
-    Prior, PropellerOptions, Real, ScanSize, Sink, Source, Trajectory, Window,
+    CgOptions, Complex, Corrected, Density, Device, DeviceGeometry, Error, ErrorKind, Filter, Geometry, Method, Normal,
+    Options, Plan, Prior, PropellerOptions, Real, ScanSize, Sink, Source, Trajectory, Window,
 };
 use std::sync::Mutex;
 
@@ -563,6 +563,143 @@ fn faults_are_errors_that_say_what_to_do() {
     let mut image = poisoned(scan.image.len());
     scan.plan(&cuda()).adjoint(&scan.data, &mut image).unwrap();
     bytes(&image);
+}
+
+/// Compares plans of a geometry in the memory of the GPU with plans of the same geometry on the host: equal bytes, also
+/// with interleaved coordinates, and equal messages for invalid values.
+#[test]
+fn geometries_may_be_on_the_gpu() {
+    let Some(_one) = alone("geometries on a GPU") else { return };
+    fn check<T: Real>(dims: &[usize], samples: usize) {
+        // SAFETY: there is no stream of a caller.
+        let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+        let mut scan = Scan::<T>::new(dims, samples);
+        // Coordinates at both edges of the range, which is larger by rounding.
+        for (i, edge) in [-0.5, 0.5, 0.500_000_5, -0.500_000_5].into_iter().enumerate() {
+            scan.k[i % dims.len()][i] = T::of(edge);
+        }
+        let axes = dims.len();
+        let interleaved: Vec<T> =
+            (0..samples).flat_map(|m| (0..axes).map(move |a| (a, m))).map(|(a, m)| scan.k[a][m]).collect();
+        let (k, maps) = (gpu.upload(&interleaved, "k").unwrap(), gpu.upload(&scan.maps, "maps").unwrap());
+        let weights = gpu.upload(&scan.weights, "weights").unwrap();
+        let first = k.pointer().address() as *const T;
+        let addresses: Vec<*const T> = (0..axes).map(|a| first.wrapping_add(a)).collect();
+        let geometry = |addresses: &[*const T], stride: usize, weights: u64| {
+            let mut geometry = Geometry::<T>::new(dims, &[]).coils(COILS);
+            // SAFETY: the arrays are on the GPU, of these lengths, and complete.
+            let device = unsafe {
+                DeviceGeometry::new(addresses, samples, stride)
+                    .weights(weights as *const T)
+                    .coil_maps(maps.pointer().address() as *const Complex<T>)
+            };
+            geometry.on_device = Some(device);
+            geometry
+        };
+        let on_host = scan.plan(&cuda());
+        let on_gpu = Plan::new(&geometry(&addresses, axes, weights.pointer().address()), &cuda()).unwrap();
+        let compare = || {
+            for plan in [&on_host, &on_gpu] {
+                assert_eq!(plan.kspace_len(), samples * COILS);
+            }
+            let run = |plan: &Plan<T>| {
+                let mut results =
+                    vec![poisoned::<T>(scan.image.len()), poisoned(samples * COILS), poisoned(plan.q_len())];
+                plan.weighted_adjoint(&scan.data, &mut results[0]).unwrap();
+                plan.forward(&scan.image, &mut results[1]).unwrap();
+                plan.q(&mut results[2]).unwrap();
+                results.iter().map(|r| bytes(r)).collect::<Vec<_>>()
+            };
+            assert!(run(&on_host) == run(&on_gpu), "{dims:?}");
+        };
+        compare();
+        // Changes: contiguous coordinates, doubled weights, other maps.
+        let other = Scan::<T>::new(dims, samples);
+        let arrays: Vec<_> = other.k.iter().map(|k| gpu.upload(k, "k").unwrap()).collect();
+        let other_addresses: Vec<_> = arrays.iter().map(|k| k.pointer().address() as *const T).collect();
+        let slices_of_other = slices(&other.k);
+        on_host
+            .set_trajectory(
+                &Geometry::new(dims, &slices_of_other).coils(COILS).coil_maps(&scan.maps).weights(&scan.weights),
+            )
+            .unwrap();
+        on_gpu.set_trajectory(&geometry(&other_addresses, 1, weights.pointer().address())).unwrap();
+        compare();
+        let (w, s) = (gpu.upload(&other.weights, "weights").unwrap(), gpu.upload(&other.maps, "maps").unwrap());
+        on_host.set_weights(Some(&other.weights)).unwrap();
+        on_host.set_coil_maps(&other.maps).unwrap();
+        // SAFETY: the arrays are on the GPU, of these lengths, and complete.
+        unsafe {
+            on_gpu.set_weights_from(Some(Source::device(w.pointer().address() as *const T, samples))).unwrap();
+            let maps = Source::device(s.pointer().address() as *const Complex<T>, other.maps.len());
+            on_gpu.set_coil_maps(maps).unwrap();
+        }
+        compare();
+        // Invalid values and addresses.
+        for (axis, m, value) in [(0, samples - 1, f64::NAN), (axes - 1, 4, 0.51), (0, 3, f64::INFINITY)] {
+            let mut bad = scan.k.clone();
+            bad[axis][m] = T::of(value);
+            let bad_slices = slices(&bad);
+            let message = |options: &Options| Plan::new(&Geometry::new(dims, &bad_slices), options).err().unwrap();
+            let expected = message(&Options { device: Device::Cpu, ..cuda() });
+            assert!(expected.message().contains(&format!("sample {m} on axis {axis}")), "{expected}");
+            assert_eq!(message(&cuda()), expected);
+            let arrays: Vec<_> = bad.iter().map(|k| gpu.upload(k, "k").unwrap()).collect();
+            let addresses: Vec<_> = arrays.iter().map(|k| k.pointer().address() as *const T).collect();
+            let on_gpu = geometry(&addresses, 1, weights.pointer().address());
+            assert_eq!(Plan::new(&on_gpu, &cuda()).err().unwrap(), expected);
+        }
+        let mut bad = scan.weights.clone();
+        bad[7] = T::of(-1.0);
+        let w = gpu.upload(&bad, "weights").unwrap();
+        let e = Plan::new(&geometry(&addresses, axes, w.pointer().address()), &cuda()).err().unwrap();
+        assert!(e.kind() == ErrorKind::InvalidArgument && e.message().contains("density weight 7 is -1"), "{e}");
+        let on_host = [scan.k[0].as_ptr()].repeat(axes);
+        let e = Plan::new(&geometry(&on_host, 1, weights.pointer().address()), &cuda()).err().unwrap();
+        assert!(e.kind() == ErrorKind::InvalidArgument && e.message().contains("not in the memory of a GPU"), "{e}");
+        let on_cpu = Options { device: Device::Cpu, ..cuda() };
+        let e = Plan::new(&geometry(&addresses, axes, weights.pointer().address()), &on_cpu).err().unwrap();
+        assert_eq!(e.kind(), ErrorKind::Unsupported, "{e}");
+    }
+    check::<f32>(&[40, 36], 5000);
+    check::<f64>(&[40, 36], 5000);
+    check::<f32>(&[18, 20, 16], 20_000);
+    check::<f64>(&[18, 20, 16], 20_000);
+}
+
+/// Sorts samples that lie in few cells or one, at the edges of k-space, and on grids smaller than a tile: transforms are
+/// those of the CPU, and the same in each run.
+#[test]
+fn samples_may_lie_anywhere() {
+    let Some(_one) = alone("samples in few cells") else { return };
+    fn check<T: Real>(dims: &[usize], samples: usize, position: impl Fn(&mut Random) -> f64, tolerance: f64) {
+        let mut random = Random::fresh();
+        let k: Vec<Vec<T>> =
+            dims.iter().map(|_| (0..samples).map(|_| T::of(position(&mut random))).collect()).collect();
+        let k = slices(&k);
+        let (data, image) = (random.complexes::<T>(samples), random.complexes::<T>(dims.iter().product()));
+        let run = |device| {
+            let options = Options { device, tolerance, method: Method::Nufft, ..Options::default() };
+            let plan = Plan::new(&Geometry::new(dims, &k), &options).unwrap();
+            let (mut x, mut d) = (poisoned(image.len()), poisoned(samples));
+            plan.adjoint(&data, &mut x).unwrap();
+            plan.forward(&image, &mut d).unwrap();
+            (x, d)
+        };
+        let (gpu, again, cpu) = (run(Device::Cuda(vec![0])), run(Device::Cuda(vec![0])), run(Device::Cpu));
+        assert!(bytes(&gpu.0) == bytes(&again.0) && bytes(&gpu.1) == bytes(&again.1), "{dims:?}");
+        let errors = [distance(&gpu.0, &wide(&cpu.0)), distance(&gpu.1, &wide(&cpu.1))];
+        assert!(errors.iter().all(|e| *e < 4.0 * tolerance), "{dims:?}, {samples} samples: {errors:.1e?}");
+    }
+    for dims in [&[64, 48][..], &[9, 7], &[300, 17], &[1, 40], &[24, 20, 28], &[7, 9, 11], &[1, 5, 40]] {
+        check::<f32>(dims, 1, |_| 0.31, 1e-4);
+        // More than 2^16 in one cell, and in two that are far apart.
+        check::<f32>(dims, 70_000, |_| 0.123, 1e-4);
+        check::<f64>(dims, 70_000, |r| if r.uniform() < 0.3 { -0.499 } else { 0.47 }, 1e-7);
+        // At the edges, where windows wrap around.
+        check::<f64>(dims, 3000, |r| [-0.5, 0.5, 0.499_999, 0.0][(4.0 * r.uniform()) as usize % 4], 1e-7);
+        check::<f32>(dims, 30_000, |r| (r.uniform() - 0.5).powi(3) * 3.9, 1e-3);
+    }
 }
 
 /// Runs several threads with one shared plan and others with their own plans: all results are equal to that of one

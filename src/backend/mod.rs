@@ -13,6 +13,7 @@ mod direct_lists;
 pub(crate) mod spectral_sums;
 
 use crate::base::error::Result;
+use crate::base::geometry::CheckedValues;
 use crate::base::input_check::{self, PendingCheck};
 use crate::base::interrupt;
 pub use crate::base::off_resonance::OffResonance;
@@ -138,6 +139,22 @@ impl ChebyshevSeries<'_> {
     }
 }
 
+/// An array to be checked by [`Backend::check_values`].
+pub struct ValueCheck<V, M> {
+    /// The numbers, `stride` elements apart.
+    pub from: V,
+    /// Number of elements from a number to the next.
+    pub stride: usize,
+    /// Number of numbers.
+    pub samples: usize,
+    /// Smallest and largest valid number.
+    pub valid: [f64; 2],
+    /// Where the numbers are copied to, without gaps; `None` for no copy.
+    pub to: Option<M>,
+    /// The copy of numbers from 0.5 on; those below -0.5 become -0.5. `None` copies all numbers unchanged.
+    pub top: Option<f64>,
+}
+
 /// Maximum number of arrays of [`Backend::subtract_projections`].
 pub(crate) const MAX_PROJECTIONS: usize = 4;
 
@@ -216,6 +233,13 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn begin_check(&self, _values: Complexes<Self, T>, _limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
         Ok(None)
     }
+    /// Returns an error unless an address of the caller is in memory that this backend's GPU reads.
+    fn check_address(&self, address: usize) -> Result<()>;
+    /// Checks arrays of samples in the memory of a GPU. Arrays with a `to` are copied there.
+    fn check_values(
+        &self,
+        checks: &mut [ValueCheck<Reals<'_, Self, T>, ViewMut<'_, Self, T, T>>],
+    ) -> Result<Vec<CheckedValues<T>>>;
     /// Returns whether the device is a GPU, whose memory differs from the host's.
     fn is_gpu(&self) -> bool;
     /// Returns the number of CPU threads that compute.
@@ -244,7 +268,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// exist. An error is reported where the part is used. Does nothing by default.
     fn prepare(&self, _dims: &[usize], _grid: &[usize], _taps: &[Vec<f64>], _samples: usize) {}
 
-    /// Sorts samples at `k` (one slice per axis, in cycles per voxel) for gridding on a periodic grid of size `grid`.
+    /// Sorts samples at `k` (one view per axis, in cycles per voxel) for gridding on a periodic grid of size `grid`.
     /// The taps of the window are those of [`crate::nufft::window::Shape::polynomials`]. `arrays` is the maximum number
     /// of sample arrays per call.
     ///
@@ -252,7 +276,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// grid, taps and `arrays`.
     fn gridder(
         &self,
-        k: &[&[T]],
+        k: &[Reals<Self, T>],
         grid: &[usize],
         taps: &[Vec<f64>],
         arrays: usize,
@@ -433,7 +457,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// needs. `largest` is the largest weight. Returns `None` if the device is not faster than a loop on the host.
     fn spectral_sums(
         &self,
-        _k: &[&[T]],
+        _k: &[Reals<Self, T>],
         _weights: Reals<Self, T>,
         _largest: f64,
         _windows: &[SpectralWindow],

@@ -7,6 +7,7 @@ use crate::base::warning::{Warning, WarningKind};
 use crate::base::workers::{collect, find_first, fold, SerialExecutor, Workers};
 use num_complex::Complex;
 use std::borrow::Cow;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// Maximum distance of a k-space coordinate from [-0.5, 0.5], as rounding can cause. The coordinate is replaced by the
@@ -74,6 +75,57 @@ pub struct Geometry<'a, T: Real> {
     /// Time t_m of each sample in seconds from the excitation, or from the echo, [samples]. Requires a field map or
     /// decay map.
     pub times: Option<&'a [T]>,
+    /// Coordinates, weights and coil maps in the memory of the plan's GPU, which replace those on the host; `None` if
+    /// all arrays are on the host. Requires a plan on one GPU, and no field map, decay map or list of voxels.
+    pub on_device: Option<DeviceGeometry<'a, T>>,
+}
+
+/// Arrays of a geometry in the memory of a GPU.
+#[derive(Debug, Clone)]
+pub struct DeviceGeometry<'a, T: Real> {
+    /// Address of the first coordinate of each axis.
+    pub(crate) coordinates: Vec<usize>,
+    pub(crate) samples: usize,
+    /// Number of elements from a coordinate to the next.
+    pub(crate) stride: usize,
+    /// Address of the density weights; `None` means all 1.
+    pub(crate) weights: Option<usize>,
+    /// Address of the coil maps; `None` without coil maps.
+    pub(crate) coil_maps: Option<usize>,
+    arrays: PhantomData<&'a T>,
+}
+
+impl<T: Real> DeviceGeometry<'_, T> {
+    /// Describes coordinates in cycles per voxel: `samples` numbers at each address, one address per axis, `stride`
+    /// elements apart (1 for contiguous arrays).
+    ///
+    /// # Safety
+    /// The numbers must exist at these addresses in the memory of the plan's GPU. During 'a, only work that was queued
+    /// earlier on the plan's stream ([`crate::Options::stream`]) may write them.
+    pub unsafe fn new(coordinates: &[*const T], samples: usize, stride: usize) -> Self {
+        let coordinates = coordinates.iter().map(|k| k.addr()).collect();
+        DeviceGeometry { coordinates, samples, stride, weights: None, coil_maps: None, arrays: PhantomData }
+    }
+
+    /// Sets the density weights, [samples].
+    ///
+    /// # Safety
+    /// As for [`DeviceGeometry::new`].
+    #[must_use]
+    pub unsafe fn weights(mut self, weights: *const T) -> Self {
+        self.weights = Some(weights.addr());
+        self
+    }
+
+    /// Sets the coil maps, [nx, ny, nz, coils].
+    ///
+    /// # Safety
+    /// As for [`DeviceGeometry::new`].
+    #[must_use]
+    pub unsafe fn coil_maps(mut self, maps: *const Complex<T>) -> Self {
+        self.coil_maps = Some(maps.addr());
+        self
+    }
 }
 
 impl<'a, T: Real> Geometry<'a, T> {
@@ -91,6 +143,7 @@ impl<'a, T: Real> Geometry<'a, T> {
             field_map: None,
             decay_map: None,
             times: None,
+            on_device: None,
         }
     }
 
@@ -137,7 +190,60 @@ impl<'a, T: Real> Geometry<'a, T> {
 
     /// Returns the number of samples of one coil and frame.
     pub fn samples(&self) -> usize {
-        self.coordinates.first().map_or(0, |k| k.len())
+        match &self.on_device {
+            Some(device) => device.samples,
+            None => self.coordinates.first().map_or(0, |k| k.len()),
+        }
+    }
+
+    /// Returns whether the geometry has density weights, on the host or on a GPU.
+    pub(crate) fn has_weights(&self) -> bool {
+        self.weights.is_some() || self.on_device.as_ref().is_some_and(|device| device.weights.is_some())
+    }
+
+    /// Returns whether the geometry has coil maps, on the host or on a GPU.
+    pub(crate) fn has_coil_maps(&self) -> bool {
+        self.coil_maps.is_some() || self.on_device.as_ref().is_some_and(|device| device.coil_maps.is_some())
+    }
+
+    /// Returns `Unsupported` if arrays are on a GPU.
+    pub(crate) fn check_on_host(&self, what: &str) -> Result<()> {
+        match &self.on_device {
+            None => Ok(()),
+            Some(_) => bail!(
+                Unsupported,
+                "{what} cannot use a geometry in the memory of a GPU: give its arrays in host memory"
+            ),
+        }
+    }
+
+    /// Checks the sizes of arrays on a GPU, and that all arrays that must be there are.
+    fn check_device_sizes(&self, device: &DeviceGeometry<'_, T>) -> Result<()> {
+        let ndim = self.dims.len();
+        if device.coordinates.len() != ndim {
+            bail!(
+                SizeMismatch,
+                "{} coordinate arrays for {ndim} dimensions: give one per axis",
+                device.coordinates.len()
+            );
+        }
+        if !self.coordinates.is_empty() || self.weights.is_some() || self.coil_maps.is_some() {
+            bail!(
+                InvalidArgument,
+                "the geometry has arrays on the host and on a GPU: give coordinates, weights and coil maps all on the GPU"
+            );
+        }
+        if self.voxels.is_some() || self.field_map.is_some() || self.decay_map.is_some() || self.times.is_some() {
+            bail!(
+                Unsupported,
+                "lists of voxels, field maps, decay maps and times cannot be used with a geometry in the memory of a \
+                 GPU: give all arrays of the geometry in host memory"
+            );
+        }
+        if device.stride == 0 {
+            bail!(InvalidSize, "the stride of the coordinates is 0: the smallest is 1");
+        }
+        checked_product(&[device.samples, device.stride], "the coordinates").map(|_| ())
     }
 
     /// Returns the number of voxels of one image.
@@ -151,6 +257,7 @@ impl<'a, T: Real> Geometry<'a, T> {
     /// Checks all sizes and values.
     pub fn check(&self) -> Result<()> {
         self.check_sizes()?;
+        self.check_on_host("this check")?;
         self.check_numbers(&SerialExecutor).map(|_| ())
     }
 
@@ -158,7 +265,9 @@ impl<'a, T: Real> Geometry<'a, T> {
     pub(crate) fn check_sizes(&self) -> Result<()> {
         check_dims(&self.dims)?;
         let ndim = self.dims.len();
-        if self.coordinates.len() != ndim {
+        if let Some(device) = &self.on_device {
+            self.check_device_sizes(device)?;
+        } else if self.coordinates.len() != ndim {
             bail!(
                 SizeMismatch,
                 "{} coordinate arrays for {ndim} dimensions: give one per axis",
@@ -232,24 +341,22 @@ impl<'a, T: Real> Geometry<'a, T> {
 
     /// Checks all values. Sizes must have been checked.
     pub(crate) fn check_numbers(&self, workers: &dyn Workers) -> Result<InputRanges> {
-        let mut ranges = Vec::with_capacity(self.dims.len());
+        let mut coordinates = Vec::with_capacity(self.dims.len());
         for (axis, k) in self.coordinates.iter().enumerate() {
             let range = min_max(workers, k);
-            ranges.push(range);
             let all_valid = range.iter().all(|&k| in_range(k));
-            if let Some(m) = if all_valid { None } else { k.iter().position(|k| !in_range(k.wide())) } {
-                if !k[m].finite() {
-                    bail!(NotFinite, "coordinate of sample {m} on axis {axis} is {}: it must be a number", k[m]);
-                }
-                bail!(
-                    CoordinateOutOfRange,
-                    "coordinate of sample {m} on axis {axis} is {}, outside [-0.5, 0.5] cycles per voxel: divide \
-                     coordinates in cycles per field of view by the image's size, radians by 2 pi",
-                    k[m]
-                );
-            }
+            let first = if all_valid { None } else { k.iter().position(|k| !in_range(k.wide())) };
+            coordinates.push(range);
+            check_coordinates(axis, first.map(|m| (m, k[m])))?;
         }
         let weight = self.weights.map(|w| check_weights(workers, w)).transpose()?;
+        self.check_voxels()?;
+        let map = self.coil_maps.map(|maps| check_coil_maps(workers, maps)).transpose()?;
+        Ok(InputRanges { coordinates, weight, map })
+    }
+
+    /// Checks the positions of a list of voxels.
+    pub(crate) fn check_voxels(&self) -> Result<()> {
         for (axis, r) in self.voxels.iter().flatten().enumerate() {
             let limit = 1.0 / (32.0 * T::EPSILON);
             if let Some(i) = r.iter().position(|r| !(r.magnitude().wide() <= limit)) {
@@ -266,8 +373,7 @@ impl<'a, T: Real> Geometry<'a, T> {
                 );
             }
         }
-        let map = self.coil_maps.map(|maps| check_coil_maps(workers, maps)).transpose()?;
-        Ok(InputRanges { coordinates: ranges, weight, map })
+        Ok(())
     }
 }
 
@@ -324,6 +430,38 @@ pub(crate) struct InputRanges {
     pub weight: Option<f64>,
     /// Upper bound of the real and imaginary parts of coil maps; `None` without maps.
     pub map: Option<f64>,
+}
+
+/// Range of an array, and its first invalid value.
+pub struct CheckedValues<T> {
+    /// Minimum and maximum of the values and 0; unspecified if a value is invalid.
+    pub range: [f64; 2],
+    /// Index and value of the first invalid value; `None` if all are valid.
+    pub invalid: Option<(usize, T)>,
+}
+
+/// Returns an error if there is an invalid coordinate, with its index and value.
+pub(crate) fn check_coordinates<T: Real>(axis: usize, invalid: Option<(usize, T)>) -> Result<()> {
+    match invalid {
+        None => Ok(()),
+        Some((m, k)) if !k.finite() => {
+            bail!(NotFinite, "coordinate of sample {m} on axis {axis} is {k}: it must be a number")
+        }
+        Some((m, k)) => bail!(
+            CoordinateOutOfRange,
+            "coordinate of sample {m} on axis {axis} is {k}, outside [-0.5, 0.5] cycles per voxel: divide \
+             coordinates in cycles per field of view by the image's size, radians by 2 pi"
+        ),
+    }
+}
+
+/// Returns an error if there is an invalid density weight, with its index and value.
+pub(crate) fn check_weight<T: Real>(invalid: Option<(usize, T)>) -> Result<()> {
+    match invalid {
+        None => Ok(()),
+        Some((m, w)) if !w.finite() => bail!(NotFinite, "density weight {m} is {w}: it must be a number"),
+        Some((m, w)) => bail!(InvalidArgument, "density weight {m} is {w}: weights must not be negative"),
+    }
 }
 
 /// Returns the minimum and the maximum of `k` and 0; NaN if a value or the sum of all values is not finite.
@@ -392,28 +530,27 @@ pub(crate) fn check_weights<T: Real>(workers: &dyn Workers, w: &[T]) -> Result<f
     if least >= 0.0 {
         return Ok(largest);
     }
-    let Some(m) = w.iter().position(|w| !(w.finite() && *w >= T::ZERO)) else {
-        // Only the sum of the weights overflows.
-        return Ok(w.iter().map(|w| w.wide()).fold(0.0, f64::max));
-    };
-    if !w[m].finite() {
-        bail!(NotFinite, "density weight {m} is {}: it must be a number", w[m]);
-    }
-    bail!(InvalidArgument, "density weight {m} is {}: weights must not be negative", w[m]);
+    let first = w.iter().position(|w| !(w.finite() && *w >= T::ZERO));
+    check_weight(first.map(|m| (m, w[m])))?;
+    // Only the sum of the weights overflows.
+    Ok(w.iter().map(|w| w.wide()).fold(0.0, f64::max))
 }
 
 pub(crate) fn check_weight_count(count: usize, samples: usize) -> Result<()> {
     check_len("density weights", count, samples, "one per sample")
 }
 
+/// Name of an element of coil maps in messages.
+pub(crate) const COIL_SENSITIVITY: &str = "coil sensitivity";
+/// Normal maps are below this limit and read once. Only unusually large values are measured.
+pub(crate) const NORMAL_MAP_LIMIT: f64 = 1e3;
+
 /// Returns an upper bound of the real and imaginary parts of coil maps, or an error if a value is not finite.
 pub(crate) fn check_coil_maps<T: Real>(workers: &dyn Workers, maps: &[Complex<T>]) -> Result<f64> {
-    // Normal maps are read once. Only unusually large values are measured.
-    const NORMAL_LIMIT: f64 = 1e3;
     let first = |limit| Ok(first_exceeding(workers, maps, limit));
-    Ok(match check_below("coil sensitivity", T::of(NORMAL_LIMIT), first)? {
-        true => NORMAL_LIMIT,
-        false => maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs())).fold(NORMAL_LIMIT, f64::max),
+    Ok(match check_below(COIL_SENSITIVITY, T::of(NORMAL_MAP_LIMIT), first)? {
+        true => NORMAL_MAP_LIMIT,
+        false => maps.iter().map(|s| s.re.wide().abs().max(s.im.wide().abs())).fold(NORMAL_MAP_LIMIT, f64::max),
     })
 }
 

@@ -67,8 +67,8 @@ impl ScanSize {
         ScanSize {
             coils: geometry.coils,
             frames: geometry.frames,
-            coil_maps: geometry.coil_maps.is_some(),
-            weights: geometry.weights.is_some(),
+            coil_maps: geometry.has_coil_maps(),
+            weights: geometry.has_weights(),
             listed: geometry.voxels.as_ref().map(|_| geometry.voxel_count()),
             basis: geometry.basis,
             ..Self::new(&geometry.dims, geometry.samples())

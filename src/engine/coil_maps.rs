@@ -81,7 +81,7 @@ pub(crate) fn estimate<T: Real, B: Backend<T>>(
     let samples = encoding.samples;
     let dims = &encoding.dims;
     let widest = checked_width(dims, calibration)?;
-    let all = encoding.trajectory.axes();
+    let all = encoding.trajectory.axes(encoding.b())?;
     if central_samples(&all, dims, calibration) == 0 {
         bail!(
             InvalidArgument,
@@ -162,7 +162,7 @@ impl<T: Real> CentralSamples<T> {
     /// Selects the samples within the ellipsoid of these widths.
     fn new<B: Backend<T>>(encoding: &Encoding<T, B>, widths: &[usize]) -> Result<Self> {
         const WHAT: &str = "the calibration samples";
-        let (all, dims) = (encoding.trajectory.axes(), &encoding.dims);
+        let (all, dims) = (encoding.trajectory.axes(encoding.b())?, &encoding.dims);
         let low = low_dims(dims, widths);
         let radius = |m: usize| radius(&all, dims, widths, m);
         let is_inside = |&m: &usize| radius(m) < 1.0;
@@ -170,14 +170,14 @@ impl<T: Real> CentralSamples<T> {
         let inside = try_collect(count, WHAT, (0..encoding.samples).filter(is_inside))?;
         let zoomed = |a: usize| {
             let zoom = dims[a] as f64 / low[a] as f64;
-            let k = inside.iter().map(|&m| T::coordinate(encoding.trajectory.coordinates[a][m].wide() * zoom));
+            let k = inside.iter().map(|&m| T::coordinate(all[a][m].wide() * zoom));
             try_collect(inside.len(), WHAT, k)
         };
         let k = (0..dims.len()).map(zoomed).collect::<Result<Vec<_>>>()?;
         let mut centre = CentralSamples { low, inside, k, taper: Vec::new(), weights: Vec::new() };
         let taper = centre.inside.iter().map(|&m| (0.5 * std::f64::consts::PI * radius(m)).cos().powi(2));
         centre.taper = try_collect(count, WHAT, taper)?;
-        centre.weights = match &encoding.weighting.weights {
+        centre.weights = match encoding.host_weights()? {
             Some(w) => centre.tapered(centre.inside.iter().map(|&m| w[m]))?,
             None => centre.density(encoding, widths)?,
         };
@@ -207,7 +207,8 @@ impl<T: Real> CentralSamples<T> {
         const WHAT: &str = "the weights of calibration lines";
         // Grid points on both sides of 0, including 0.
         let points = |a: usize| 2 * (widths[a] / 2 + 1) + 1;
-        let step = |a: usize, m: usize| encoding.trajectory.coordinates[a][m].wide() * encoding.dims[a] as f64;
+        let all = encoding.trajectory.axes(encoding.b())?;
+        let step = |a: usize, m: usize| all[a][m].wide() * encoding.dims[a] as f64;
         let axes = 0..self.low.len();
         let is_of_grid = |&m: &usize| axes.clone().all(|a| (step(a, m) - step(a, m).round()).abs() <= MAX_GRID_OFFSET);
         if !self.inside.iter().all(is_of_grid) {
@@ -306,7 +307,7 @@ impl Aliases {
 fn small_plan<T: Real, B: Backend<T>>(encoding: &Encoding<T, B>, geometry: &Geometry<'_, T>) -> Result<Encoding<T, B>> {
     let size = ScanSize::with_band(encoding.b().workers(), geometry)?;
     let params = TransformParams::new::<T, B>(encoding.b(), &size, &small_plan_options(), false)?;
-    Encoding::new(encoding.backend.clone(), geometry, size.band, &small_plan_options(), params)
+    Encoding::new(encoding.backend.clone(), geometry, None, size.band, &small_plan_options(), params)
 }
 
 /// Returns the field map at the voxels of calibration images; `None` without a field map.

@@ -2,6 +2,7 @@
 
 use super::coil_maps;
 use super::device_selection::{DeviceReason, DeviceSelection};
+use super::encoding::samples::SampleArrays;
 use super::encoding::Encoding;
 use super::interface::{Engine, CREATING_PLAN};
 use super::memory::{Memory, MemoryLimit, MemoryRequirements};
@@ -128,13 +129,22 @@ impl<T: Real> BackendTask<T> for EngineCreation<'_, T> {
         let params = TransformParams::new::<T, B>(first, &size, options, exact)?;
         Encoding::<T, B>::batch_and_limit(first, &size, options, &params)?;
         let started = Instant::now();
+        if first.is_gpu() && backends.len() == 1 {
+            let (samples, ranges) = SampleArrays::checked(&**first, geometry)?;
+            interrupt::check(CREATING_PLAN)?;
+            log::debug!("geometry copied and checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
+            let encoding = Encoding::new(first.clone(), geometry, Some(samples), size.band, options, params)?;
+            return Ok((try_box(encoding, "the plan")?, ranges));
+        }
+        geometry.check_on_host("a plan on the CPU or on several GPUs")?;
         let numbers = geometry.check_numbers(first.workers())?;
         interrupt::check(CREATING_PLAN)?;
         let within = geometry.coordinates_within(first.workers(), &numbers.coordinates)?;
         let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         log::debug!("geometry checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
-        let create =
-            |backend, geometry: &Geometry<'_, T>| Encoding::new(backend, geometry, size.band, options, params.clone());
+        let create = |backend, geometry: &Geometry<'_, T>| {
+            Encoding::new(backend, geometry, None, size.band, options, params.clone())
+        };
         if let Some(engine) = MultiGpuEngine::new(&backends, geometry, options, create, exact)? {
             return Ok((try_box(engine, "the plan")?, numbers));
         }

@@ -4,8 +4,9 @@ use super::device_selection::DeviceSelection;
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::Result;
-use crate::base::geometry::Geometry;
+use crate::base::geometry::{Geometry, InputRanges};
 use crate::base::input_check::PendingCheck;
+use crate::base::interrupt;
 use crate::base::options::{Method, Options, Window};
 use crate::base::real::Real;
 use crate::base::warning::Warning;
@@ -28,20 +29,9 @@ pub enum Change<'a, T: Real> {
     /// New trajectory and weights, and new coil maps if the geometry has some.
     Trajectory(&'a Geometry<'a, T>),
     /// New density weights; `None` removes them.
-    Weights(Option<&'a [T]>),
+    Weights(Option<Source<'a, T>>),
     /// New coil maps.
-    CoilMaps(&'a [Complex<T>]),
-}
-
-impl<'a, T: Real> Change<'a, T> {
-    /// Returns the new coil maps; `None` if the coil maps stay.
-    pub(crate) fn coil_maps(&self) -> Option<&'a [Complex<T>]> {
-        match *self {
-            Change::Trajectory(geometry) => geometry.coil_maps,
-            Change::Weights(_) => None,
-            Change::CoilMaps(maps) => Some(maps),
-        }
-    }
+    CoilMaps(Source<'a, Complex<T>>),
 }
 
 /// Properties of a plan.
@@ -97,6 +87,16 @@ pub trait Engine<T: Real>: Send + Sync {
     fn warning(&self) -> Option<Warning>;
     /// Creates the engine after a change. It shares all unchanged parts with this one. `options` are those of the plan.
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>>;
+    /// Checks all values of a geometry, and creates the engine with this trajectory. Sizes have been checked.
+    fn with_trajectory(
+        &self,
+        geometry: &Geometry<'_, T>,
+        options: &Options,
+    ) -> Result<(Box<dyn Engine<T>>, InputRanges)>;
+    /// Returns the largest density weight, or an error if a weight is not finite or is negative.
+    fn check_weights(&self, weights: Source<'_, T>) -> Result<f64>;
+    /// Returns an upper bound of the real and imaginary parts of coil maps, or an error if a value is not finite.
+    fn check_coil_maps(&self, maps: Source<'_, Complex<T>>) -> Result<f64>;
     /// Returns the threads for loops over arrays in host memory.
     fn workers(&self) -> &dyn Workers;
     /// Returns `MemoryLimit` if `bytes` more bytes, for `what`, exceed the caller's memory limit.
@@ -149,4 +149,18 @@ pub trait Engine<T: Real>: Send + Sync {
         report: &mut CgReport,
         progress: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<()>;
+}
+
+/// Checks all values of a geometry on the host, and creates the engine with this trajectory.
+pub(super) fn changed_trajectory<T: Real>(
+    engine: &dyn Engine<T>,
+    geometry: &Geometry<'_, T>,
+    options: &Options,
+) -> Result<(Box<dyn Engine<T>>, InputRanges)> {
+    geometry.check_on_host("a plan on the CPU or on several GPUs")?;
+    let ranges = geometry.check_numbers(engine.workers())?;
+    interrupt::check(CHANGING_PLAN)?;
+    let within = geometry.coordinates_within(engine.workers(), &ranges.coordinates)?;
+    let geometry = Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
+    Ok((engine.changed(Change::Trajectory(&geometry), options)?, ranges))
 }

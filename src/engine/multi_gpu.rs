@@ -12,14 +12,14 @@
 use super::coil_maps;
 use super::encoding::normal::mean_energy;
 use super::encoding::Encoding;
-use super::interface::{Change, Engine, PlanInfo};
+use super::interface::{changed_trajectory, Change, Engine, PlanInfo};
 use super::one_backend::normal_of_images;
 use super::partition::{partition, split_evenly, LayerPhases, ScanDivision};
 use super::transform_params::TransformParams;
 use crate::backend::{Backend, Complexes, ComplexesMut, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_vec, Result};
-use crate::base::geometry::{first_exceeding, Geometry};
+use crate::base::geometry::{check_coil_maps, check_weights, first_exceeding, Geometry, InputRanges};
 use crate::base::interrupt;
 use crate::base::off_resonance::OffResonanceRange;
 use crate::base::options::Options;
@@ -117,7 +117,14 @@ impl<T: Real, B: Backend<T>> MultiGpuEngine<T, B> {
         params: (Option<OffResonanceRange>, TransformParams),
     ) -> Result<ScanPart<T, B>> {
         let part_maps = |maps| self.division.part_maps(maps, self.voxels, &part.range);
-        let maps = change.coil_maps().map(part_maps).transpose()?;
+        let maps = match change {
+            Change::Trajectory(geometry) => geometry.coil_maps.map(part_maps).transpose()?,
+            Change::CoilMaps(Source::Host(maps)) => Some(part_maps(maps)?),
+            Change::CoilMaps(Source::Device(_)) | Change::Weights(Some(Source::Device(_))) => {
+                return device_arrays_error()
+            }
+            Change::Weights(_) => None,
+        };
         let mut layer_phases = part.layer_phases.clone();
         let part_geometry;
         let change = match change {
@@ -126,10 +133,10 @@ impl<T: Real, B: Backend<T>> MultiGpuEngine<T, B> {
                 layer_phases = self.division.layer_phases(part.encoding.b(), geometry, &part.range)?;
                 Change::Trajectory(&part_geometry)
             }
-            Change::CoilMaps(all) => Change::CoilMaps(maps.as_deref().unwrap_or(all)),
+            Change::CoilMaps(all) => Change::CoilMaps(maps.as_deref().map_or(all, Source::Host)),
             Change::Weights(weights) => Change::Weights(weights),
         };
-        let encoding = part.encoding.with_change(change, options, params)?;
+        let encoding = part.encoding.with_change(change, None, options, params)?;
         Ok(ScanPart { encoding, range: part.range.clone(), layer_phases })
     }
 
@@ -302,7 +309,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
         let params = self.undivided().params_after(change, options)?;
         let jobs = vec![params.clone(); self.parts.len()];
         let parts = self.run_on_parts(jobs, |part, params| self.changed_part(part, change, options, params))?;
-        let change_whole = |whole: &Encoding<T, B>| whole.with_change(change, options, params);
+        let change_whole = |whole: &Encoding<T, B>| whole.with_change(change, None, options, params);
         let whole_scan = self.whole_scan.as_ref().map(change_whole).transpose()?;
         let samples = parts[0].encoding.samples;
         let (dims, exchange) = (self.dims.clone(), self.exchange.clone());
@@ -311,6 +318,25 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
     fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         match values {
             Source::Host(values) => Ok(first_exceeding(self.workers(), values, limit)),
+            Source::Device(_) => device_arrays_error(),
+        }
+    }
+    fn with_trajectory(
+        &self,
+        geometry: &Geometry<'_, T>,
+        options: &Options,
+    ) -> Result<(Box<dyn Engine<T>>, InputRanges)> {
+        changed_trajectory(self, geometry, options)
+    }
+    fn check_weights(&self, weights: Source<'_, T>) -> Result<f64> {
+        match weights {
+            Source::Host(weights) => check_weights(self.workers(), weights),
+            Source::Device(_) => device_arrays_error(),
+        }
+    }
+    fn check_coil_maps(&self, maps: Source<'_, Complex<T>>) -> Result<f64> {
+        match maps {
+            Source::Host(maps) => check_coil_maps(self.workers(), maps),
             Source::Device(_) => device_arrays_error(),
         }
     }
@@ -430,7 +456,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
             Some(whole) => whole.mean_diagonal(),
             None => {
                 let parts = self.parts.iter().map(|part| part.encoding.map_energies());
-                Ok(self.first().weight_sum()
+                Ok(self.first().weight_sum()?
                     * mean_energy(self.first().b().workers(), &parts.collect::<Result<Vec<_>>>()?))
             }
         }
@@ -521,7 +547,7 @@ mod tests {
         let backends = [1, 1, 2].map(|threads| Arc::new(Cpu::new(threads, Simd::Auto).unwrap()));
         let size = ScanSize::with_band(&*backends[0], &geometry).unwrap();
         let params = TransformParams::new::<f64, Cpu>(&backends[0], &size, &options, exact).unwrap();
-        let create = |b, g: &Geometry<'_, f64>| Encoding::new(b, g, size.band, &options, params.clone());
+        let create = |b, g: &Geometry<'_, f64>| Encoding::new(b, g, None, size.band, &options, params.clone());
         let one = create(backends[0].clone(), &geometry).unwrap();
         let divided = MultiGpuEngine::new(&backends, &geometry, &options, create, exact).unwrap().expect("three parts");
         assert_eq!(divided.parts.len(), 3);
@@ -534,7 +560,7 @@ mod tests {
         let changed = Geometry { coordinates: k, coil_maps: has_maps.then_some(&other_maps[..]), ..geometry.clone() };
         let mut changes = vec![Change::Trajectory(&changed), Change::Weights(None)];
         if has_maps {
-            changes.push(Change::CoilMaps(&all_maps));
+            changes.push(Change::CoilMaps((&all_maps).into()));
         }
         compare(&engines, &data, &image, images * frames, is_voxel_list, dims);
         for change in changes {

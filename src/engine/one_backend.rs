@@ -3,12 +3,13 @@
 use super::coil_maps;
 use super::device_selection::DeviceSelection;
 use super::encoding::normal::mean_energy;
+use super::encoding::samples::{check_maps_on_device, check_weights_on_device, SampleArrays};
 use super::encoding::Encoding;
-use super::interface::{Change, Engine, PlanInfo};
+use super::interface::{changed_trajectory, Change, Engine, PlanInfo, CHANGING_PLAN};
 use crate::backend::{Backend, Complexes, ComplexesMut, DeliveryQueue, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_collect, try_vec, Result};
-use crate::base::geometry::first_exceeding;
+use crate::base::geometry::{check_coil_maps, check_weights, first_exceeding, Geometry, InputRanges};
 use crate::base::input_check::PendingCheck;
 use crate::base::interrupt;
 use crate::base::options::{Method, Options};
@@ -56,7 +57,36 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
 
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
         let params = self.params_after(change, options)?;
-        Ok(try_box(self.with_change(change, options, params)?, "the plan")?)
+        Ok(try_box(self.with_change(change, None, options, params)?, "the plan")?)
+    }
+
+    fn with_trajectory(
+        &self,
+        geometry: &Geometry<'_, T>,
+        options: &Options,
+    ) -> Result<(Box<dyn Engine<T>>, InputRanges)> {
+        if !self.b().is_gpu() {
+            return changed_trajectory(self, geometry, options);
+        }
+        let (samples, ranges) = SampleArrays::checked(self.b(), geometry)?;
+        interrupt::check(CHANGING_PLAN)?;
+        let change = Change::Trajectory(geometry);
+        let params = self.params_after(change, options)?;
+        Ok((try_box(self.with_change(change, Some(samples), options, params)?, "the plan")?, ranges))
+    }
+
+    fn check_weights(&self, weights: Source<'_, T>) -> Result<f64> {
+        match weights {
+            Source::Host(weights) => check_weights(self.workers(), weights),
+            Source::Device(_) => check_weights_on_device(self.b(), weights),
+        }
+    }
+
+    fn check_coil_maps(&self, maps: Source<'_, Complex<T>>) -> Result<f64> {
+        match maps {
+            Source::Host(maps) => check_coil_maps(self.workers(), maps),
+            Source::Device(_) => check_maps_on_device(self.b(), maps),
+        }
     }
 
     fn workers(&self) -> &dyn Workers {
@@ -187,14 +217,15 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
     }
 
     fn mean_diagonal(&self) -> Result<f64> {
-        Ok(self.weight_sum() * mean_energy(self.workers(), &[self.map_energies()?]))
+        Ok(self.weight_sum()? * mean_energy(self.workers(), &[self.map_energies()?]))
     }
 
     fn q(&self, q: &mut [Complex<T>]) -> Result<()> {
         self.check_no_field("E^H W E is not a convolution with one Q")?;
         let b = self.b();
         if self.is_voxel_list {
-            let weight = |m| Complex::new(T::of(self.normal_weight(m)), T::ZERO);
+            let normal_weight = self.normal_weight()?;
+            let weight = |m| Complex::new(T::of(normal_weight(m)), T::ZERO);
             let values = try_collect(self.samples, "the weights of Q", (0..self.samples).map(weight))?;
             let values = b.upload(&values, "the weights of Q")?;
             let mut image = self.image()?;
@@ -220,7 +251,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
 
     fn save_q(&self, files: &mut AtomicFiles, path: &Path) -> Result<()> {
         match self.toeplitz()? {
-            Some(toeplitz) => toeplitz.save(self.b(), files, path, &self.q_key()),
+            Some(toeplitz) => toeplitz.save(self.b(), files, path, &self.q_key()?),
             None => bail!(
                 Unsupported,
                 "this plan does not use Q: create it for a grid of voxels and with the Toeplitz normal operator"
@@ -236,13 +267,13 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
             );
         }
         let count = self.node_count();
-        let loaded = Toeplitz::load(self.b(), &self.dims, count, path, &self.q_key(), self.node_factors()?)?;
+        let loaded = Toeplitz::load(self.b(), &self.dims, count, path, &self.q_key()?, self.node_factors()?)?;
         *self.weighting.toeplitz.lock().unwrap_or_else(|e| e.into_inner()) = Some(Arc::new(loaded));
         Ok(())
     }
 
     fn density(&self, method: Density, start: Option<&[T]>) -> Result<Vec<T>> {
-        let k: Vec<&[T]> = self.trajectory.axes();
+        let k: Vec<&[T]> = self.trajectory.axes(self.b())?;
         density::weights(self.b(), &k, &self.dims, method, start)
     }
 

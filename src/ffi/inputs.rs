@@ -6,7 +6,7 @@ use super::structs::*;
 use super::versioned::{read, read_or_initial};
 use crate::backend::Element;
 use crate::base::error::{bail, checked_product, try_collect, try_vec, Result};
-use crate::base::geometry::{Geometry, VoxelBasis};
+use crate::base::geometry::{DeviceGeometry, Geometry, VoxelBasis};
 use crate::base::interrupt::Interrupt;
 use crate::base::off_resonance::OffResonanceRange;
 use crate::base::options::{CudaStream, Device, Options};
@@ -39,6 +39,18 @@ pub(super) fn precision(value: u32) -> Result<Precision> {
     choice("precision", value)
 }
 
+/// Names of the arrays of coordinates in messages.
+const COORDINATE_NAMES: [&str; 3] = ["coordinates[0]", "coordinates[1]", "coordinates[2]"];
+
+/// Returns the number of elements from the first to the last of `len` elements that are `stride` apart.
+fn strided_extent(len: usize, stride: usize) -> Result<usize> {
+    match len.checked_sub(1).map(|last| last.checked_mul(stride)) {
+        None => Ok(0),
+        Some(Some(last)) => Ok(last.saturating_add(1)),
+        Some(None) => bail!(SizeOverflow, "{len} elements, {stride} apart, exceed the address space"),
+    }
+}
+
 /// A caller's geometry, with its sizes checked as far as the lengths of arrays depend on them.
 pub(super) struct ScanInput {
     raw: recon_geometry,
@@ -51,6 +63,8 @@ pub(super) struct ScanInput {
     pub samples: usize,
     pub coils: usize,
     pub frames: usize,
+    /// Whether coordinates, weights and coil maps are in the memory of a GPU.
+    pub on_device: bool,
 }
 
 impl ScanInput {
@@ -76,7 +90,7 @@ impl ScanInput {
         let nonzero = |n: usize| n.max(1);
         checked_product(&[voxels, coils, frames].map(nonzero), "the images")?;
         checked_product(&[samples, coils, frames].map(nonzero), "the k-space data")?;
-        Ok(ScanInput { raw, precision, dims, listed, voxels, samples, coils, frames })
+        Ok(ScanInput { raw, precision, dims, listed, voxels, samples, coils, frames, on_device: false })
     }
 
     /// Returns whether coil maps combine the coils into one image.
@@ -89,9 +103,8 @@ impl ScanInput {
     /// # Safety
     /// Pointers of the geometry that are not null lead to arrays of the lengths that its sizes give.
     pub unsafe fn coordinates<'a, T: Element>(&self, arrays: &mut CallArrays) -> Result<Vec<Cow<'a, [T]>>> {
-        const NAMES: [&str; 3] = ["coordinates[0]", "coordinates[1]", "coordinates[2]"];
         // SAFETY: the caller's promise.
-        unsafe { self.axes(arrays, NAMES, self.raw.coordinates, self.raw.coordinate_stride, self.samples) }
+        unsafe { self.axes(arrays, COORDINATE_NAMES, self.raw.coordinates, self.raw.coordinate_stride, self.samples) }
     }
 
     /// Returns the number of coordinates that [`ScanInput::coordinates`] copies, which it does if they are not
@@ -117,11 +130,7 @@ impl ScanInput {
         len: usize,
     ) -> Result<Vec<Cow<'a, [T]>>> {
         let stride = size("the stride of coordinates", stride)?.max(1);
-        let extent = match len.checked_sub(1).map(|last| last.checked_mul(stride)) {
-            None => 0,
-            Some(Some(last)) => last.saturating_add(1),
-            Some(None) => bail!(SizeOverflow, "{len} elements, {stride} apart, exceed the address space"),
-        };
+        let extent = strided_extent(len, stride)?;
         (0..self.dims.len())
             .map(|axis| {
                 // SAFETY: the caller's promise: `len` elements, `stride` apart.
@@ -200,7 +209,7 @@ impl ScanInput {
             band: unsafe { self.band::<T>(arrays) }?,
             ..ScanSize::new(&self.dims, self.samples)
         };
-        if self.raw.coordinates.iter().all(|k| k.is_null()) {
+        if self.on_device || self.raw.coordinates.iter().all(|k| k.is_null()) {
             return Ok(size);
         }
         // SAFETY: the caller's promise.
@@ -209,6 +218,48 @@ impl ScanInput {
         let ScanSize { central_samples, edge, .. } =
             ScanSize::with_calibration(&Geometry::new(&self.dims, &k), calibration)?;
         Ok(ScanSize { central_samples, edge, ..size })
+    }
+
+    /// Returns the geometry whose coordinates, weights and coil maps are in the memory of a GPU.
+    ///
+    /// # Safety
+    /// As for [`ScanInput::coordinates`], in that memory.
+    unsafe fn device_geometry<'a, T: Real>(
+        &self,
+        arrays: &mut CallArrays,
+        basis: VoxelBasis,
+    ) -> Result<Geometry<'a, T>> {
+        let raw = &self.raw;
+        if self.listed || [raw.field_map, raw.decay_map, raw.times].iter().any(|map| !map.is_null()) {
+            bail!(
+                Unsupported,
+                "geometry_on_device is set, but the geometry has a voxel list, field_map, decay_map or times: set it to \
+                 0 and give all arrays in the host's memory"
+            );
+        }
+        let stride = size("the stride of coordinates", raw.coordinate_stride)?.max(1);
+        let extent = strided_extent(self.samples, stride)?;
+        let ndim = self.dims.len();
+        let coordinates: Vec<*const T> = raw.coordinates[..ndim].iter().map(|k| k.cast()).collect();
+        for (name, &k) in COORDINATE_NAMES.into_iter().zip(&coordinates) {
+            arrays.register(name, k, extent, false)?;
+        }
+        // SAFETY: the caller's promise.
+        let mut device = unsafe { DeviceGeometry::new(&coordinates, self.samples, stride) };
+        if !raw.weights.is_null() {
+            arrays.register::<T>("weights", raw.weights.cast(), self.samples, false)?;
+            // SAFETY: the caller's promise.
+            device = unsafe { device.weights(raw.weights.cast()) };
+        }
+        if !raw.coil_maps.is_null() {
+            arrays.register::<Complex<T>>("coil_maps", raw.coil_maps.cast(), self.voxels * self.coils, false)?;
+            // SAFETY: the caller's promise.
+            device = unsafe { device.coil_maps(raw.coil_maps.cast()) };
+        }
+        let mut geometry = Geometry::new(&self.dims, &[]);
+        (geometry.coils, geometry.frames, geometry.basis) = (self.coils, self.frames, basis);
+        geometry.on_device = Some(device);
+        Ok(geometry)
     }
 
     /// Calls `operation` with the geometry.
@@ -222,6 +273,10 @@ impl ScanInput {
     ) -> Result<R> {
         let raw = &self.raw;
         let basis = self.basis()?;
+        if self.on_device {
+            // SAFETY: the caller's promise.
+            return operation(&unsafe { self.device_geometry(arrays, basis) }?);
+        }
         // SAFETY: the caller's promise holds for every pointer of the geometry; lengths are those of the header.
         unsafe {
             let k = self.coordinates::<T>(arrays)?;
@@ -242,6 +297,7 @@ impl ScanInput {
                 field_map: arrays.optional("field_map", raw.field_map.cast(), self.voxels)?,
                 decay_map: arrays.optional("decay_map", raw.decay_map.cast(), self.voxels)?,
                 times: arrays.optional("times", raw.times.cast(), self.samples)?,
+                on_device: None,
             };
             operation(&geometry)
         }
@@ -282,12 +338,12 @@ pub(super) unsafe fn interrupt(callback: recon_interrupt_callback, data: *mut c_
 pub(super) unsafe fn host_options(raw_options: *const recon_options, computation: &str) -> Result<Options> {
     // SAFETY: the caller's promise.
     let raw = unsafe { read_or_initial("options", raw_options) }?;
-    if raw.pointers_on_device != 0 {
-        bail!(
-            Unsupported,
-            "pointers_on_device is {}: {computation} in the host's memory; set it to 0",
-            raw.pointers_on_device
-        );
+    for (name, value) in
+        [("pointers_on_device", raw.pointers_on_device), ("geometry_on_device", raw.geometry_on_device)]
+    {
+        if value != 0 {
+            bail!(Unsupported, "{name} is {value}: {computation} in the host's memory; set it to 0");
+        }
     }
     // SAFETY: the caller's promise.
     unsafe { options(raw_options) }
@@ -302,16 +358,17 @@ pub(super) unsafe fn options(options: *const recon_options) -> Result<Options> {
     // SAFETY: the caller's promise.
     let raw = unsafe { read_or_initial("options", options) }?;
     let device = choice("device", raw.device)?;
-    if raw.pointers_on_device != 0 && device == DeviceKind::Cpu {
+    let on_device = [("pointers_on_device", raw.pointers_on_device), ("geometry_on_device", raw.geometry_on_device)];
+    let on_device = on_device.into_iter().find(|(_, value)| *value != 0);
+    if let (Some((name, value)), DeviceKind::Cpu) = (on_device, device) {
         bail!(
             InvalidArgument,
-            "pointers_on_device is {}, but device is RECON_DEVICE_CPU: set it to 0, or use RECON_DEVICE_CUDA",
-            raw.pointers_on_device
+            "{name} is {value}, but device is RECON_DEVICE_CPU: set it to 0, or use RECON_DEVICE_CUDA"
         );
     }
     let device = match device {
         // Arrays on a GPU require a GPU.
-        DeviceKind::Auto if raw.pointers_on_device != 0 => Device::Cuda(Vec::new()),
+        DeviceKind::Auto if on_device.is_some() => Device::Cuda(Vec::new()),
         DeviceKind::Auto => Device::Auto,
         DeviceKind::Cpu => Device::Cpu,
         DeviceKind::Cuda if raw.device_count == 0 => Device::Cuda(Vec::new()),

@@ -37,8 +37,9 @@ pub unsafe extern "C" fn recon_plan_create(
     call(|| unsafe {
         let mut arrays = CallArrays::default();
         let out = &mut arrays.output("plan", plan, 1)?[0];
-        let scan = ScanInput::read(geometry)?;
+        let mut scan = ScanInput::read(geometry)?;
         let raw = read_or_initial("options", options)?;
+        scan.on_device = raw.geometry_on_device != 0;
         let options = inputs::options(options)?;
         let typed = with_precision!(scan.precision, T => {
             scan.with_geometry::<T, TypedPlan>(&mut arrays, |g| Ok(Plan::new(g, &options)?.into()))
@@ -49,6 +50,7 @@ pub unsafe extern "C" fn recon_plan_create(
             precision: scan.precision.number(),
             window: raw.window,
             on_device: raw.pointers_on_device != 0,
+            geometry_on_device: scan.on_device,
             has_coil_maps: scan.has_maps(),
             voxels: scan.voxels,
             coils: scan.coils,
@@ -72,7 +74,8 @@ pub unsafe extern "C" fn recon_plan_create(
 ///
 /// - geometry: its sizes are read, and whether weights and coil_maps are NULL. With a field map or a decay map, the
 ///   maps, times and coil_maps are read too, since their range decides. With coordinates, memory->host_coil_maps counts
-///   the samples in the centre of k-space; if coordinates are NULL, it counts all samples. Other arrays are not read.
+///   the samples in the centre of k-space; if coordinates are NULL or geometry_on_device is set, it counts all samples.
+///   Other arrays are not read.
 /// - options: as for recon_plan_create, or NULL. A memory_limit is used only if it decides how the plan computes.
 ///   Exceeding it is not an error here.
 /// - memory: written, except its calibration, which is read.
@@ -92,7 +95,8 @@ pub unsafe extern "C" fn recon_plan_memory(
     call(|| unsafe {
         let mut arrays = CallArrays::default();
         let mut out = StructOutput::new(&mut arrays, "memory", memory)?;
-        let scan = ScanInput::read(geometry)?;
+        let mut scan = ScanInput::read(geometry)?;
+        scan.on_device = read_or_initial("options", options)?.geometry_on_device != 0;
         let options = inputs::options(options)?;
         let calibration = out.value.calibration;
         let (peaks, combine) = with_precision!(scan.precision, T => {

@@ -141,7 +141,8 @@ pub unsafe extern "C" fn recon_plan_set_trajectory(
     // SAFETY: plan and structure are the caller's, with arrays of the documented lengths.
     call(|| unsafe {
         let plan = plan_at(plan)?;
-        let scan = ScanInput::read(geometry)?;
+        let mut scan = ScanInput::read(geometry)?;
+        scan.on_device = plan.geometry_on_device;
         if scan.precision.number() != plan.precision {
             let name = |precision: Precision| if precision == Precision::F64 { "double" } else { "single" };
             let own = if scan.precision == Precision::F64 { Precision::F32 } else { Precision::F64 };
@@ -193,9 +194,12 @@ pub unsafe extern "C" fn recon_plan_set_weights(
         with_shared_plan!(plan, p => {
             let given = match count {
                 0 if weights.is_null() => None,
-                _ => Some(CallArrays::default().input("weights", weights.cast(), count)?),
+                _ => {
+                    let on_device = plan.geometry_on_device;
+                    Some(CallArrays::default().source("weights", weights.cast(), count, on_device)?)
+                }
             };
-            p.set_weights(given)
+            p.set_weights_from(given)
         })
     })
 }
@@ -226,6 +230,9 @@ pub unsafe extern "C" fn recon_plan_set_coil_maps(
     call(|| unsafe {
         let plan = plan_at(plan)?;
         let count = size("count", count)?;
-        with_shared_plan!(plan, p => p.set_coil_maps(CallArrays::default().input("maps", maps.cast(), count)?))
+        let on_device = plan.geometry_on_device;
+        with_shared_plan!(plan, p => {
+            p.set_coil_maps(CallArrays::default().source("maps", maps.cast(), count, on_device)?)
+        })
     })
 }

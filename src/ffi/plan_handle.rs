@@ -25,6 +25,8 @@ pub struct recon_plan {
     pub(super) has_coil_maps: bool,
     /// Whether images and k-space are in the GPU's memory.
     pub(super) on_device: bool,
+    /// Whether coordinates, weights and coil maps are in the GPU's memory.
+    pub(super) geometry_on_device: bool,
     /// Number (a recon_warning) and text of each warning.
     pub(super) warnings: Mutex<Vec<(u32, CString)>>,
 }

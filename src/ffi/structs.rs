@@ -167,8 +167,12 @@ pub struct recon_options {
     /// that gives values which meet it. If no tolerance is set, the plan is created. recon_plan_info then reports its
     /// error, and RECON_WARNING_TOLERANCE that the error exceeds the default.
     pub width: u32,
-    /// Zero.
-    pub reserved: u32,
+    /// Not 0: coordinates, weights and coil_maps of the geometry, and those of recon_plan_set_trajectory,
+    /// recon_plan_set_weights and recon_plan_set_coil_maps, are addresses in the GPU's memory. They are checked and
+    /// sorted there, and are complete for work that was queued earlier on `stream`. RECON_UNSUPPORTED with voxel lists,
+    /// field_map, decay_map and times, and with several GPUs; RECON_INVALID_ARGUMENT with RECON_DEVICE_CPU, and for
+    /// addresses that are not on the plan's GPU.
+    pub geometry_on_device: u32,
 }
 
 /// Properties of a plan. Initialise them with recon_plan_properties_init.
@@ -577,7 +581,7 @@ versioned!(recon_geometry, 176, older [168], {
 versioned!(recon_options, 104, older [56, 64, 72, 88], {
     method: 0, normal: 0, window: defaults::WINDOW.number(), device: 0, device_count: 0, device_indices: null(),
     threads: 0, pointers_on_device: 0, tolerance: 0.0, memory_limit: 0, simd: 0, use_stream: 0, stream: null_mut(),
-    interrupt: None, interrupt_data: null_mut(), oversampling: 0.0, width: 0, reserved: 0,
+    interrupt: None, interrupt_data: null_mut(), oversampling: 0.0, width: 0, geometry_on_device: 0,
 });
 // 224 bytes: without segments and nodes. 232: without device_reason and estimates.
 versioned!(recon_plan_properties, 256, older [224, 232], {

@@ -19,7 +19,7 @@ pub mod choice {
     pub use crate::nufft::gridding_params::{choices, choose, GriddingParams as Choice, WindowRequest as Wanted};
 }
 
-use crate::backend::{Backend, Complexes, ComplexesMut, Span};
+use crate::backend::{Backend, Complexes, ComplexesMut, Reals, Span};
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_box, Result};
 use crate::base::interrupt;
@@ -71,9 +71,15 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         backend.gridder_bytes(samples, &params.grid, params.shape.width(), batch_size)
     }
 
-    /// Prepares transforms between samples at `k` (one slice per axis) and images of `dims` voxels, at most
+    /// Prepares transforms between samples at `k` (one view per axis) and images of `dims` voxels, at most
     /// `batch_size` at once.
-    pub fn new(backend: &B, k: &[&[T]], dims: &[usize], params: GriddingParams, batch_size: usize) -> Result<Self> {
+    pub fn new(
+        backend: &B,
+        k: &[Reals<B, T>],
+        dims: &[usize],
+        params: GriddingParams,
+        batch_size: usize,
+    ) -> Result<Self> {
         let grid_len = checked_product(&params.grid, "the oversampled grid")?;
         let all = checked_product(&[grid_len, batch_size], "the oversampled grids")?;
         let started = std::time::Instant::now();
@@ -100,7 +106,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
 
     /// Prepares transforms between new samples and the same images. Both share all state that does not depend on the
     /// samples, including the grids.
-    pub fn with_samples(&self, backend: &B, k: &[&[T]]) -> Result<Self> {
+    pub fn with_samples(&self, backend: &B, k: &[Reals<B, T>]) -> Result<Self> {
         let GridState { params, taps, batch_size, .. } = &*self.grid_state;
         let started = std::time::Instant::now();
         let gridder = backend.gridder(k, &params.grid, taps, *batch_size, Some(&self.gridder))?;

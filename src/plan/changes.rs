@@ -3,12 +3,12 @@
 use super::state::{InputMaxima, OverflowLimits, PlanCall, PlanState};
 use super::warnings::{time_warning, tolerance_warning};
 use super::Plan;
+use crate::backend::Source;
 use crate::base::error::{bail, Result};
-use crate::base::geometry::{check_coil_maps, check_map_len, check_weight_count, check_weights, Geometry, InputRanges};
-use crate::base::interrupt;
+use crate::base::geometry::{check_map_len, check_weight_count, Geometry, InputRanges};
 use crate::base::real::Real;
 use crate::base::warning::Warning;
-use crate::engine::interface::{Change, Engine, CHANGING_PLAN};
+use crate::engine::interface::{Change, Engine};
 use num_complex::Complex;
 use std::sync::Arc;
 use std::time::Instant;
@@ -62,13 +62,8 @@ impl<T: Real> Plan<T> {
         let call = self.begin();
         geometry.check_sizes()?;
         call.params.check_same(geometry)?;
-        let workers = call.engine.workers();
-        let InputRanges { coordinates: ranges, weight, map } = geometry.check_numbers(workers)?;
-        interrupt::check(CHANGING_PLAN)?;
-        let within = geometry.coordinates_within(workers, &ranges)?;
-        let geometry = &Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
         self.change(call, started, |current| {
-            if current.limits.maxima.weight.is_some() && weight.is_none() {
+            if current.limits.maxima.weight.is_some() && !geometry.has_weights() {
                 bail!(
                     InvalidArgument,
                     "the plan has density weights, the new trajectory has none: set its weights in the geometry, or \
@@ -76,7 +71,8 @@ impl<T: Real> Plan<T> {
                 );
             }
             let options = &current.params.options;
-            let engine = current.engine.changed(Change::Trajectory(geometry), options)?;
+            let (engine, InputRanges { coordinates: ranges, weight, map }) =
+                current.engine.with_trajectory(geometry, options)?;
             let tolerance = tolerance_warning(&engine.info(), options);
             let warnings = geometry.extent_warning(&ranges).into_iter().chain(tolerance).chain(time_warning(geometry));
             let warnings = warnings.chain(engine.warning()).collect();
@@ -91,10 +87,19 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`Plan::set_trajectory`]; `SizeMismatch` if the number of weights is not the number of samples.
     pub fn set_weights(&self, weights: Option<&[T]>) -> Result<()> {
+        self.set_weights_from(weights.map(Source::Host))
+    }
+
+    /// Replaces the plan's density weights as [`Plan::set_weights`] does, by weights in host memory or in the memory of
+    /// the plan's GPU ([`Source::device`]).
+    ///
+    /// # Errors
+    /// As [`Plan::set_weights`]; `InvalidArgument` if the address is not in the memory of the plan's GPU.
+    pub fn set_weights_from(&self, weights: Option<Source<'_, T>>) -> Result<()> {
         let started = Instant::now();
         let call = self.begin();
         weights.map_or(Ok(()), |w| check_weight_count(w.len(), call.samples))?;
-        let weight = weights.map(|w| check_weights(call.engine.workers(), w)).transpose()?;
+        let weight = weights.map(|w| call.engine.check_weights(w)).transpose()?;
         self.change(call, started, |current| {
             // Another thread may have changed the trajectory meanwhile.
             weights.map_or(Ok(()), |w| check_weight_count(w.len(), current.samples))?;
@@ -104,17 +109,19 @@ impl<T: Real> Plan<T> {
         })
     }
 
-    /// Replaces the plan's coil maps, [nx, ny, nz, coils]. Everything else stays, including Q.
+    /// Replaces the plan's coil maps, [nx, ny, nz, coils], in host memory or in the memory of the plan's GPU
+    /// ([`Source::device`]). Everything else stays, including Q.
     ///
     /// # Errors
     /// As [`Plan::set_trajectory`]; `SizeMismatch` for maps of a wrong length; `InvalidArgument` if the plan was made
     /// without maps, or if the new maps see voxels whose off-resonance or decay exceeds the range of the previous maps.
-    pub fn set_coil_maps(&self, maps: &[Complex<T>]) -> Result<()> {
+    pub fn set_coil_maps<'a>(&self, maps: impl Into<Source<'a, Complex<T>>>) -> Result<()> {
+        let maps = maps.into();
         let started = Instant::now();
         let call = self.begin();
         call.params.check_combines_coils()?;
         check_map_len(maps.len(), call.params.voxels * call.params.coils)?;
-        let map = check_coil_maps(call.engine.workers(), maps)?;
+        let map = call.engine.check_coil_maps(maps)?;
         self.change(call, started, |current| {
             let engine = current.engine.changed(Change::CoilMaps(maps), &current.params.options)?;
             let maxima = InputMaxima { map, ..current.limits.maxima };

@@ -34,7 +34,7 @@ impl PlanParams {
         method: Method,
         device_selection: DeviceSelection,
     ) -> Self {
-        let combines_coils = geometry.coil_maps.is_some();
+        let combines_coils = geometry.has_coil_maps();
         PlanParams {
             options: options.clone(),
             device_selection,
@@ -101,7 +101,7 @@ impl PlanParams {
                 );
             }
         }
-        if geometry.coil_maps.is_some() {
+        if geometry.has_coil_maps() {
             self.check_combines_coils()?;
         }
         Ok(())

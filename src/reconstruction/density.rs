@@ -173,7 +173,11 @@ fn iterate<T: Real, B: Backend<T>>(
     // Integral of the window over k-space, so that C w is 1 for weights that are volumes.
     let integral: f64 = sizes.iter().map(|&g| shape.fourier(0.0).powi(2) / g as f64).product();
     let taps = shape.polynomials(0.5 / window.oversampling as f64, ACCURACY);
-    let gridder = backend.gridder(k, &sizes, &taps, 1, None)?;
+    let gridder = {
+        let inputs = k.iter().map(|&k| backend.input(k.into())).collect::<Result<Vec<_>>>()?;
+        let k: Vec<_> = inputs.iter().map(|k| backend.read(k)).collect();
+        backend.gridder(&k, &sizes, &taps, 1, None)?
+    };
     interrupt::check("the density weights")?;
     let samples = k[0].len();
     let mut w = try_vec(samples, 1.0_f64, "the density weights")?;

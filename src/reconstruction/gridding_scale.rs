@@ -9,7 +9,7 @@
 //! is constant, and the object must also be constant.
 
 use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
-use crate::backend::Backend;
+use crate::backend::{Backend, Reals, Span, ValueCheck};
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{min_max, reach};
 use crate::base::real::Real;
@@ -155,40 +155,45 @@ pub(crate) fn gridding_scale<T: Real>(
     dims: &[usize],
     weight: impl Fn(usize) -> f64 + Sync,
 ) -> Result<f64> {
-    scale_by(workers, k, dims, weight, |_, _| None)
-}
-
-/// Computes [`gridding_scale`] of weights that are also in the memory of a backend, which computes the sums if it can.
-pub(crate) fn gridding_scale_on<T: Real, B: Backend<T>>(
-    backend: &B,
-    k: &[&[T]],
-    dims: &[usize],
-    weight: impl Fn(usize) -> f64 + Sync,
-    weights: &B::Array<T>,
-) -> Result<f64> {
-    let sums =
-        |largest: f64, windows: &[SpectralWindow]| backend.spectral_sums(k, backend.view(weights), largest, windows);
-    scale_by(backend.workers(), k, dims, weight, sums)
-}
-
-/// Computes [`gridding_scale`] with the sums that `on_device` returns for the largest weight and the windows. `None`
-/// means sums on the host.
-fn scale_by<T: Real>(
-    workers: &dyn Workers,
-    k: &[&[T]],
-    dims: &[usize],
-    weight: impl Fn(usize) -> f64 + Sync,
-    on_device: impl FnOnce(f64, &[SpectralWindow]) -> Option<Result<SpectralSums>>,
-) -> Result<f64> {
-    let samples = k[0].len();
     let reaches: Vec<f64> = k.iter().map(|k| reach(min_max(workers, k))).collect();
-    let windows = reaches.iter().zip(dims).map(|(&reach, &n)| window(n, reach)).collect::<Result<Vec<_>>>()?;
+    let windows = windows(&reaches, dims)?;
     // fold ignores NaN. Such weights are skipped, as they are not above 0.
-    let largest = fold(workers, samples, 0.0, |chunk| chunk.map(&weight).fold(0.0, f64::max), f64::max);
-    let SpectralSums { sum, nearest } = match on_device(largest, &windows) {
-        Some(sums) => sums?,
-        None => sums_on_host(workers, k, &windows, largest, weight)?,
-    };
+    let largest = fold(workers, k[0].len(), 0.0, |chunk| chunk.map(&weight).fold(0.0, f64::max), f64::max);
+    let sums = sums_on_host(workers, k, &windows, largest, weight)?;
+    scale_from(&reaches, dims, k[0].len(), largest, sums)
+}
+
+/// Computes [`gridding_scale`] of valid coordinates and weights in the memory of a backend; `None` if the backend is not
+/// faster than a loop on the host.
+///
+/// # Errors
+/// As [`gridding_scale`].
+pub(crate) fn gridding_scale_on<'a, T: Real, B: Backend<T>>(
+    backend: &B,
+    k: &[Reals<'a, B, T>],
+    weights: Reals<'a, B, T>,
+    dims: &[usize],
+) -> Result<Option<f64>> {
+    let samples = weights.len();
+    let any = [-f64::MAX, f64::MAX];
+    let range_of = |from: Reals<'a, B, T>| ValueCheck { from, stride: 1, samples, valid: any, to: None, top: None };
+    let mut checks: Vec<_> = k.iter().copied().chain([weights]).map(range_of).collect();
+    let mut ranges: Vec<[f64; 2]> = backend.check_values(&mut checks)?.iter().map(|checked| checked.range).collect();
+    let [_, largest] = ranges.pop().expect("the weights have a range");
+    let reaches: Vec<f64> = ranges.into_iter().map(reach).collect();
+    let windows = windows(&reaches, dims)?;
+    let Some(sums) = backend.spectral_sums(k, weights, largest, &windows) else { return Ok(None) };
+    scale_from(&reaches, dims, samples, largest, sums?).map(Some)
+}
+
+/// Returns the windows of all axes.
+fn windows(reaches: &[f64], dims: &[usize]) -> Result<Vec<SpectralWindow>> {
+    reaches.iter().zip(dims).map(|(&reach, &n)| window(n, reach)).collect()
+}
+
+/// Returns the scale that follows from the sums, or an error if they do not determine it.
+fn scale_from(reaches: &[f64], dims: &[usize], samples: usize, largest: f64, sums: SpectralSums) -> Result<f64> {
+    let SpectralSums { sum, nearest } = sums;
     let nearest = nearest.sqrt();
     // Number of cells of a Cartesian grid within the reach of k, and number of cells per sample.
     let axes = reaches.iter().zip(dims).filter(|(_, &n)| n > 1);

@@ -12,9 +12,9 @@ pub mod simd;
 pub mod thread_pool;
 mod vector;
 
-use super::{Backend, ChebyshevSeries, Csr, Element, MapPresence, Sink, Source, Spoke};
+use super::{Backend, ChebyshevSeries, Csr, Element, MapPresence, Sink, Source, Spoke, ValueCheck};
 use crate::base::error::{bail, Result};
-use crate::base::geometry::first_exceeding;
+use crate::base::geometry::{first_exceeding, CheckedValues};
 use crate::base::interrupt;
 use crate::base::memory::{Aligned, ALWAYS_FRESH};
 use crate::base::off_resonance::OffResonance;
@@ -134,6 +134,29 @@ impl<T: SimdReal> Backend<T> for Cpu {
     }
     fn first_exceeding(&self, values: &[Complex<T>], limit: T) -> Result<Option<(usize, Complex<T>)>> {
         Ok(first_exceeding(self, values, limit))
+    }
+    fn check_address(&self, _address: usize) -> Result<()> {
+        device_array_error()
+    }
+    fn check_values(&self, checks: &mut [ValueCheck<&[T], &mut [T]>]) -> Result<Vec<CheckedValues<T>>> {
+        let mut results = Vec::with_capacity(checks.len());
+        for ValueCheck { from, stride, samples, valid, to, top } in checks {
+            let numbers = || from.iter().step_by(*stride).take(*samples);
+            if let Some(to) = to {
+                for (to, &k) in to.iter_mut().zip(numbers()) {
+                    *to = match *top {
+                        Some(_) if k.wide() < -0.5 => T::of(-0.5),
+                        Some(top) if k.wide() >= 0.5 => T::of(top),
+                        _ => k,
+                    };
+                }
+            }
+            let is_valid = |k: T| k.wide() >= valid[0] && k.wide() <= valid[1];
+            let invalid = numbers().position(|&k| !is_valid(k)).map(|m| (m, from[m * *stride]));
+            let wide = || numbers().map(|k| k.wide());
+            results.push(CheckedValues { range: [wide().fold(0.0, f64::min), wide().fold(0.0, f64::max)], invalid });
+        }
+        Ok(results)
     }
     fn is_gpu(&self) -> bool {
         false

@@ -5,7 +5,7 @@ use super::library::check;
 use super::memory::{DeviceArray, DeviceMemory};
 use super::runtime::{Context, Event, Function, Properties, Stream};
 use crate::backend::{DeviceSlice, DeviceSliceMut, Element, Span};
-use crate::base::error::{Error, Result};
+use crate::base::error::{bail, Error, Result};
 use cudarc::driver::sys as cu;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
@@ -121,6 +121,36 @@ impl Gpu {
         copies.wait_for(&ready.map_or_else(|| self.stream.mark(), Ok)?)?;
         self.copy_to_host(from, host, copies)?;
         copies.synchronize()
+    }
+
+    /// Returns an error unless an address of the caller is in the memory of this GPU.
+    pub fn check_address(&self, address: usize) -> Result<()> {
+        use cu::CUpointer_attribute::{CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+        let (mut kind, mut owner) = (0u32, -1i32);
+        let _current = self.stream.context.enter();
+        // SAFETY: the attributes are numbers of these types; any address may be asked for.
+        let known = unsafe {
+            let (kind, owner) = ((&raw mut kind).cast(), (&raw mut owner).cast());
+            [
+                cu::cuPointerGetAttribute(kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address as u64),
+                cu::cuPointerGetAttribute(owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address as u64),
+            ]
+        };
+        let is_known = known == [cu::CUresult::CUDA_SUCCESS; 2];
+        let is_device_memory = is_known && kind == cu::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
+        if !is_device_memory || owner != self.index() as i32 {
+            let place = match is_device_memory {
+                true => format!("in the memory of GPU {owner}"),
+                false => "not in the memory of a GPU".to_owned(),
+            };
+            bail!(
+                InvalidArgument,
+                "the address {address:#x} of the geometry is {place}, but the plan is on GPU {}: give arrays there, or \
+                 give the geometry in host memory",
+                self.index()
+            );
+        }
+        Ok(())
     }
 
     /// Copies from the GPU and waits.

@@ -5,12 +5,13 @@ use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
-use super::sort::{self, blocks, Length, SegmentedTiles, Sort, TileSegments, BLOCK, WHAT};
+use super::sample_sort::{self, sort_samples, Bins, Counts, SampleLists, SortConfig, SortedPoints};
+use super::sort::{self, blocks, Length, TileLayout, TileSegments, BLOCK, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{bail, checked_product, Result};
 use crate::base::real::Real;
 use num_complex::Complex;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// Maximum number of coefficients of a window's polynomials: half of the taps, all powers.
 const COEFFICIENTS: usize = (MAX_DEGREE + 1) * MAX_WIDTH / 2;
@@ -18,32 +19,6 @@ const COEFFICIENTS: usize = (MAX_DEGREE + 1) * MAX_WIDTH / 2;
 const SUM_WARPS: usize = 16;
 /// Shared memory per block that every GPU has.
 const STATIC_SHARED: usize = 48 << 10;
-
-/// A grid cut into tiles, in the form of the kernels. In 2D the axes are x, an unused one, and y.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct TileLayout {
-    size: [u32; 3],
-    tile: [u32; 3],
-    tiles: [u32; 3],
-}
-
-impl TileLayout {
-    fn new(size: [usize; 3], tile: [usize; 3]) -> Self {
-        let tiles = [0, 1, 2].map(|a| size[a].div_ceil(tile[a]));
-        let short = |of: [usize; 3]| of.map(|n| n as u32);
-        TileLayout { size: short(size), tile: short(tile), tiles: short(tiles) }
-    }
-
-    /// Returns the number of tiles; an error if tiles times `keys` exceeds the kernels' range.
-    fn count(&self, keys: usize) -> Result<usize> {
-        let tiles = checked_product(&self.tiles.map(|n| n as usize), "the tiles of the grid")?;
-        if checked_product(&[tiles, keys], "the tiles of the grid")? > u32::MAX as usize {
-            bail!(SizeOverflow, "a grid of {:?} cells exceeds the limit of a GPU: use a smaller image", self.size);
-        }
-        Ok(tiles)
-    }
-}
 
 /// Returns the sizes of a grid as three axes.
 fn three(grid: &[usize]) -> [usize; 3] {
@@ -236,6 +211,9 @@ impl InterpolationConfig {
     }
 }
 
+/// Shared memory per block of the GPUs for which kernels are compiled in advance.
+const DATA_CENTRE_SHARED: usize = 227 << 10;
+
 const GRIDDING: &str =
     concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/gridding.cu"));
 
@@ -247,6 +225,8 @@ fn padded_degree(degree: usize) -> usize {
 /// Returns the usual specialisations: windows for tolerances between 1e-2 and 1e-6.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![sort::kernels()];
+    let usual = [(2, 4), (2, 8), (3, 4), (3, 8)];
+    all.extend(usual.map(|(axes, bytes)| SortConfig::new(axes, bytes, 0, DATA_CENTRE_SHARED).kernels()));
     for axes in [2, 3] {
         for width in 3..=9 {
             for degree in if width < 5 { [4, 6] } else { [6, 8] } {
@@ -270,7 +250,8 @@ pub fn plan_kernels<T: Real>(
     let degree = padded_degree(taps.len() - 1);
     let spreading = SpreadingConfig::new(axes, width, bytes, properties.capability);
     let gathering = InterpolationConfig::new(axes, width, bytes, three(grid), samples, properties.shared);
-    vec![sort::kernels(), spreading.kernels(degree), gathering.kernels(degree)]
+    let sorting = SortConfig::new(axes, bytes, samples, properties.shared);
+    vec![sort::kernels(), sorting.kernels(), spreading.kernels(degree), gathering.kernels(degree)]
 }
 
 /// Returns all kernels for windows of this width, in real numbers of `bytes` bytes. `degree` is that of their taps.
@@ -297,14 +278,15 @@ pub struct Gridder<T> {
     samples: usize,
     cells: usize,
     functions: Functions,
+    bins: Arc<Bins>,
     points: SortedPoints<T>,
-    order: DeviceArray<u32>,
     /// The inverse permutation, if interpolated values are sorted by a second kernel.
     places: Option<DeviceArray<u32>>,
     list: DeviceArray<u32>,
     spread_segments: TileSegments,
     gather_segments: TileSegments,
-    cuts: SegmentedTiles,
+    slots: DeviceArray<u64>,
+    cut_tiles: DeviceArray<u64>,
     counts: Counts,
     scratch: Mutex<GriddingScratch<T>>,
 }
@@ -325,9 +307,6 @@ fn polynomials<T: Real>(taps: &[Vec<f64>]) -> Polynomials<T> {
 
 /// The kernels of kernels/gridding.cu.
 struct Functions {
-    sample_tiles: Function,
-    settle: Function,
-    list_pairs: Function,
     sort_values: Function,
     invert_order: Function,
     spread: Function,
@@ -340,9 +319,6 @@ impl Functions {
         let kernels = spreading.kernels(degree);
         let function = |name| gpu.function(&kernels, name, 0);
         Ok(Functions {
-            sample_tiles: function("sample_tiles")?,
-            settle: function("settle")?,
-            list_pairs: function("list_pairs")?,
             sort_values: function("sort_values")?,
             invert_order: function("invert_order")?,
             spread: function(if spreading.tensor { "spread_tensor" } else { "spread" })?,
@@ -352,44 +328,9 @@ impl Functions {
     }
 }
 
-/// Samples in the order of the tiles that interpolate them.
-struct SortedPoints<T> {
-    /// Four values per sample: the position on each axis, and the polynomial of its window.
-    records: DeviceArray<T>,
-    /// Start of the window along z, 16 bits.
-    planes: DeviceArray<u32>,
-}
-
-/// Counts that only the kernels know.
-struct Counts {
-    spread_segments: usize,
-    gather_segments: usize,
-    /// Planes of segments that share a tile.
-    planes: usize,
-    /// Tiles with few segments and with many.
-    few: usize,
-    many: usize,
-}
-
-impl Counts {
-    /// Reads all counts from the GPU at once.
-    fn read(gpu: &Gpu, spread: &TileSegments, gather: &TileSegments, cuts: &SegmentedTiles) -> Result<Self> {
-        let mut numbers = gpu.array::<u64>(5, WHAT)?;
-        let mut copy = |from, at: usize, count: usize| gpu.copy(from, numbers.view_mut().part(at..at + count));
-        copy(spread.count(), 0, 1);
-        copy(gather.count(), 1, 1);
-        copy(cuts.planes(), 2, 1);
-        copy(cuts.counts.view(), 3, 2);
-        let mut found = [0u64; 5];
-        gpu.download(numbers.view(), &mut found)?;
-        let [spread_segments, gather_segments, planes, few, many] = found.map(|n| n as usize);
-        Ok(Counts { spread_segments, gather_segments, planes, few, many })
-    }
-
-    /// Returns the number of blocks of `sum_segments` for tiles of `depth` planes.
-    fn sums(&self, depth: usize) -> usize {
-        self.few * depth.div_ceil(SUM_WARPS) + self.many * depth
-    }
+/// Returns the number of blocks of `sum_segments` for tiles of `depth` planes.
+fn sum_blocks(counts: &Counts, depth: usize) -> usize {
+    counts.few * depth.div_ceil(SUM_WARPS) + counts.many * depth
 }
 
 /// Buffers of a call, used by one call after the other.
@@ -401,17 +342,16 @@ struct GriddingScratch<T> {
 }
 
 impl<T: Real> Gridder<T> {
-    /// Sorts samples; see [`crate::backend::Backend::gridder`].
-    pub fn new(gpu: &Gpu, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self> {
-        let planned = Self::plan(gpu, k, grid, taps, arrays);
-        if planned.is_err() {
-            // The queued copies still read the caller's arrays.
-            let _ = gpu.synchronize();
-        }
-        planned
-    }
-
-    fn plan(gpu: &Gpu, k: &[&[T]], grid: &[usize], taps: &[Vec<f64>], arrays: usize) -> Result<Self> {
+    /// Sorts samples; see [`crate::backend::Backend::gridder`]. Tables of a previous gridder for the same grid and taps
+    /// are shared.
+    pub fn new(
+        gpu: &Gpu,
+        k: &[DeviceSlice<'_, T>],
+        grid: &[usize],
+        taps: &[Vec<f64>],
+        arrays: usize,
+        previous: Option<&Self>,
+    ) -> Result<Self> {
         let (axes, n, width) = (k.len(), k[0].len(), taps[0].len());
         check_sizes(n, grid)?;
         let (size, properties) = (three(grid), gpu.properties());
@@ -419,26 +359,20 @@ impl<T: Real> Gridder<T> {
         let gathering = InterpolationConfig::new(axes, width, size_of::<T>(), size, n, properties.shared);
         let (spread_layout, gather_layout) = (spreading.layout(size), gathering.layout(size));
         let functions = Functions::new(gpu, &spreading, &gathering, padded_degree(taps.len() - 1))?;
-        let sort = Sort::new(gpu)?;
-
-        // SAFETY: `Counts::read` waits, and `new` waits if this fails.
-        let upload = |k: &&[T]| unsafe { gpu.copy_in(k, "the trajectory") };
-        let uploaded: Vec<DeviceArray<T>> = k.iter().map(upload).collect::<Result<_>>()?;
-        let (order, gather_segments) =
-            gather_lists(gpu, &sort, &functions, &uploaded, gather_layout, gathering.samples_per_block(n))?;
+        let bins = match previous.filter(|p| (p.spread_layout, p.gather_layout) == (spread_layout, gather_layout)) {
+            Some(previous) => previous.bins.clone(),
+            None => Bins::new(gpu, axes, width, spread_layout, gather_layout)?,
+        };
+        let lists =
+            sort_samples(gpu, k, &bins, |pairs| spreading.length(pairs, arrays), gathering.samples_per_block(n))?;
+        let SampleLists { points, list, spread_segments, gather_segments, slots, cut_tiles, counts } = lists;
         let places = gathering.restores(n, properties.cache).then(|| gpu.array::<u32>(n, WHAT)).transpose()?;
         if let Some(places) = &places {
-            let (order, count) = (order.pointer(), n as u64);
+            let (order, count) = (points.order.pointer(), n as u64);
             // SAFETY: the kernel's parameters are these; both arrays have n elements, and the order is a permutation.
             unsafe { launch!(gpu, &functions.invert_order, blocks(n), BLOCK, 0; order, count, places.pointer()) };
         }
-        let (points, before) = settle(gpu, &sort, &functions, &uploaded, order.view(), spread_layout)?;
-        drop(uploaded);
-        let (list, spread_segments, cuts) =
-            spread_lists(gpu, &sort, &functions, &points, before, spread_layout, (&spreading, arrays))?;
-
-        let counts = Counts::read(gpu, &spread_segments, &gather_segments, &cuts)?;
-        let sums = counts.sums(spread_layout.tile[2] as usize);
+        let sums = sum_blocks(&counts, spread_layout.tile[2] as usize);
         if counts.spread_segments.max(counts.gather_segments).max(sums) > i32::MAX as usize {
             bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells exceed the limit of a GPU: split them");
         }
@@ -455,13 +389,14 @@ impl<T: Real> Gridder<T> {
             samples: n,
             cells: size.iter().product(),
             functions,
+            bins,
             points,
-            order,
             places,
             list,
             spread_segments,
             gather_segments,
-            cuts,
+            slots,
+            cut_tiles,
             counts,
             scratch: Mutex::new(scratch),
         })
@@ -480,23 +415,16 @@ impl<T: Real> Gridder<T> {
         // Number of tiles that evenly distributed samples touch in total.
         let pairs = (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * n;
         let length = spreading.length(pairs as usize, arrays);
-        // Keys and values of a pass and of the previous pass, and its counts.
-        let sorting = 16.75;
-        let coordinates = (axes * real) as f64 * n;
-        let places = if gathering.restores(samples, properties.cache) { 4 } else { 0 };
-        let points = (sorting + (4 * real + 2 + 8 + places) as f64) * n;
-        let lists = sorting * pairs;
-        // Segments with their classes and order; ranges and first segments of tiles.
-        let segments =
-            |tiles: f64, pairs: f64, longest: usize| 60.0 * (tiles.min(pairs) + pairs / longest as f64) + 36.0 * tiles;
-        let segments = segments(spread_tiles, pairs, length.brief)
-            + segments(gather_tiles, n, gathering.samples_per_block(samples));
+        let tiles = [spread_tiles, gather_tiles];
+        let lengths = [length.brief, gathering.samples_per_block(samples)];
+        let sorted = sample_sort::bytes(samples, real, size.iter().product(), tiles, pairs, lengths);
         // Planes of the segments of tiles with several segments: at most one more per tile than its samples fill.
         let full = pairs / length.usual as f64;
         let shared_tiles = full.min(spread_tiles);
         let planes = (full + shared_tiles) * width as f64 + shared_tiles * f64::from(layout.tile[2]);
         let values = arrays as f64 * (2 * real) as f64 * (n + 32.0 * planes);
-        (coordinates + points + lists + segments + values) as usize
+        let places = if gathering.restores(samples, properties.cache) { 4.0 * n } else { 0.0 };
+        (sorted + places + values) as usize
     }
 
     fn arrays(&self, values: usize, cells: usize) -> u32 {
@@ -520,14 +448,14 @@ impl<T: Real> Gridder<T> {
         let block = [32 * warps as u32, 1, 1];
         let (points, planes, list) = (self.points.records.pointer(), self.points.planes.pointer(), self.list.pointer());
         let (segments, schedule) = (self.spread_segments.segments.pointer(), self.spread_segments.schedule.pointer());
-        let (slots, count) = (self.cuts.slots.pointer(), self.counts.spread_segments as u32);
+        let (slots, count) = (self.slots.pointer(), self.counts.spread_segments as u32);
         let (layout, few) = (self.spread_layout, self.counts.few as u32);
-        let sums = self.counts.sums(layout.tile[2] as usize);
+        let sums = sum_blocks(&self.counts, layout.tile[2] as usize);
         // SAFETY: the kernels' parameters are these. There are `arrays` arrays of values and of cells, and the plan has
         // allocated the buffers for this number.
         unsafe {
             let Functions { sort_values, spread, sum_segments, .. } = &self.functions;
-            launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; values, self.order.pointer(), n, sorted);
+            launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; values, self.points.order.pointer(), n, sorted);
             if self.spreading.tensor {
                 launch!(gpu, spread, over_segments, block, 0;
                     self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, sorted, grid,
@@ -539,7 +467,7 @@ impl<T: Real> Gridder<T> {
             }
             if sums > 0 {
                 launch!(gpu, sum_segments, [sums as u32, arrays, 1], [32 * SUM_WARPS as u32, 1, 1], 0;
-                    layout, segments, slots, self.cuts.tiles.pointer(), few, partial, partial_planes, grid);
+                    layout, segments, slots, self.cut_tiles.pointer(), few, partial, partial_planes, grid);
             }
         }
     }
@@ -558,7 +486,7 @@ impl<T: Real> Gridder<T> {
         let (n, layout) = (self.samples as u64, self.gather_layout);
         let (order, to) = match &self.places {
             Some(_) => (DevicePointer::NULL, sorted),
-            None => (self.order.pointer(), values),
+            None => (self.points.order.pointer(), values),
         };
         // SAFETY: the kernels' parameters are these; there are `arrays` arrays of values and of cells, and the plan has
         // allocated the buffer for this number.
@@ -588,88 +516,4 @@ fn check_sizes(samples: usize, grid: &[usize]) -> Result<()> {
         );
     }
     Ok(())
-}
-
-/// Returns the first, the second last (in 2D the first again) and the last axis of a trajectory, as the kernels need
-/// them.
-fn axes_of<T>(k: &[DeviceArray<T>]) -> [DevicePointer<T>; 3] {
-    [0, k.len() - 2, k.len() - 1].map(|a| k[a].pointer())
-}
-
-/// Sorts samples by the tiles of the grid that interpolate them: their order, and the segments of tiles of at most
-/// `gathered` samples.
-fn gather_lists<T: Real>(
-    gpu: &Gpu,
-    sort: &Sort<'_>,
-    functions: &Functions,
-    k: &[DeviceArray<T>],
-    layout: TileLayout,
-    gathered: usize,
-) -> Result<(DeviceArray<u32>, TileSegments)> {
-    let n = k[0].len();
-    let span = 4 * layout.tile[2] as usize;
-    let tiles = layout.count(span)?;
-    let ([kx, ky, kz], count) = (axes_of(k), n as u64);
-    let keys = gpu.array::<u32>(n, WHAT)?;
-    // SAFETY: the kernel's parameters are these; all arrays have n elements.
-    unsafe { launch!(gpu, &functions.sample_tiles, blocks(n), BLOCK, 0; kx, ky, kz, count, layout, keys.pointer()) };
-    let (keys, order) = sort.sort(keys, None, tiles * span - 1)?;
-    let length = Length { usual: gathered, dense: n, brief: gathered };
-    let (segments, _) = sort.cut(keys.view(), tiles, span, length, 0, None)?;
-    Ok((order, segments))
-}
-
-/// Returns the points in this order, and the prefix sums of the number of tiles of `layout` that each window touches.
-/// The last entry is the total.
-fn settle<T: Real>(
-    gpu: &Gpu,
-    sort: &Sort<'_>,
-    functions: &Functions,
-    k: &[DeviceArray<T>],
-    order: DeviceSlice<'_, u32>,
-    layout: TileLayout,
-) -> Result<(SortedPoints<T>, DeviceArray<u64>)> {
-    let n = order.len();
-    let ([kx, ky, kz], count) = (axes_of(k), n as u64);
-    let points = SortedPoints { records: gpu.array::<T>(4 * n, WHAT)?, planes: gpu.array::<u32>(n.div_ceil(2), WHAT)? };
-    let touched = gpu.array::<u32>(n, WHAT)?;
-    // SAFETY: the kernel's parameters are these; it reads n coordinates and writes n points and counts.
-    unsafe {
-        launch!(gpu, &functions.settle, blocks(n), BLOCK, 0;
-            kx, ky, kz, count, order.pointer(), layout, points.records.pointer(), points.planes.pointer(),
-            touched.pointer())
-    };
-    let before = sort.scan(touched.view())?;
-    Ok((points, before))
-}
-
-/// Sorts pairs of a tile and a sample whose window touches it by tiles: the list of samples, the segments of tiles, and
-/// the tiles with several segments.
-fn spread_lists<T: Real>(
-    gpu: &Gpu,
-    sort: &Sort<'_>,
-    functions: &Functions,
-    points: &SortedPoints<T>,
-    before: DeviceArray<u64>,
-    layout: TileLayout,
-    (spreading, arrays): (&SpreadingConfig, usize),
-) -> Result<(DeviceArray<u32>, TileSegments, SegmentedTiles)> {
-    let (n, depth) = (before.len() - 1, layout.tile[2] as usize);
-    let span = depth + spreading.width - 1;
-    let tiles = layout.count(span)?;
-    let mut pairs = [0u64];
-    gpu.download(before.view().part(n..n + 1), &mut pairs)?;
-    let pairs = pairs[0] as usize;
-    let (keys, samples) = (gpu.array::<u32>(pairs, WHAT)?, gpu.array::<u32>(pairs, WHAT)?);
-    // SAFETY: the kernel's parameters are these. It reads n points and writes the counted number of pairs.
-    unsafe {
-        launch!(gpu, &functions.list_pairs, blocks(n), BLOCK, 0;
-            points.records.pointer(), points.planes.pointer(), n as u64, before.pointer(), layout, keys.pointer(),
-            samples.pointer())
-    };
-    drop(before);
-    let (keys, list) = sort.sort(keys, Some(samples), tiles * span - 1)?;
-    let length = spreading.length(pairs, arrays);
-    let (segments, cuts) = sort.cut(keys.view(), tiles, span, length, 1, Some((depth, spreading.width)))?;
-    Ok((list, segments, cuts))
 }

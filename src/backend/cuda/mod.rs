@@ -21,6 +21,7 @@ mod pending_word;
 #[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]
 mod process_end;
 pub mod runtime;
+mod sample_sort;
 mod sort;
 mod transfer;
 mod vector;
@@ -28,9 +29,10 @@ mod vector;
 use super::spectral_sums::{SpectralSums, SpectralWindow};
 use super::{
     Backend, ChebyshevSeries, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals,
-    Sink, Source, Span, Spoke,
+    Sink, Source, Span, Spoke, ValueCheck,
 };
 use crate::base::error::Result;
+use crate::base::geometry::CheckedValues;
 use crate::base::input_check::PendingCheck;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
@@ -199,7 +201,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn spectral_sums(
         &self,
-        k: &[&[T]],
+        k: &[Reals<Self, T>],
         weights: DeviceSlice<'_, T>,
         largest: f64,
         windows: &[SpectralWindow],
@@ -211,6 +213,15 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn begin_check(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
         Ok(Some(Box::new(self.vectors.begin_check(&self.gpu, values, limit)?)))
+    }
+    fn check_address(&self, address: usize) -> Result<()> {
+        self.gpu.check_address(address)
+    }
+    fn check_values(
+        &self,
+        checks: &mut [ValueCheck<Reals<'_, Self, T>, DeviceSliceMut<'_, T>>],
+    ) -> Result<Vec<CheckedValues<T>>> {
+        self.vectors.check_values(&self.gpu, checks)
     }
     fn is_gpu(&self) -> bool {
         true
@@ -248,13 +259,13 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn gridder(
         &self,
-        k: &[&[T]],
+        k: &[Reals<Self, T>],
         grid: &[usize],
         taps: &[Vec<f64>],
         arrays: usize,
-        _before: Option<&Gridder<T>>,
+        previous: Option<&Gridder<T>>,
     ) -> Result<Gridder<T>> {
-        Gridder::new(&self.gpu, k, grid, taps, arrays)
+        Gridder::new(&self.gpu, k, grid, taps, arrays, previous)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.gpu.properties(), samples, grid, width, arrays)

@@ -1,18 +1,17 @@
-//! Sorting on a GPU, and cutting the sorted lists of tiles into segments: the kernels of kernels/sort.cu.
+//! Scans on a GPU, and the segments of the lists of tiles: the kernels of kernels/sort.cu.
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
 use crate::backend::{DevicePointer, DeviceSlice, Span};
-use crate::base::error::Result;
+use crate::base::error::{bail, checked_product, Result};
 
-/// Threads per block, and keys per block in a sort.
+/// Threads per block, and elements per block of a scan.
 const THREADS: usize = 256;
-const SORTED_TOGETHER: usize = 4096;
-/// Maximum number of segments of a tile that one warp sums. With more, the warps of a block share a plane; for fewer
-/// segments a block of many warps takes longer to start than to sum.
-const FEW_SEGMENTS: u32 = 32;
+const SCANNED_TOGETHER: usize = 4096;
+/// Classes of lengths of segments.
+const CLASSES: usize = 11;
 
 /// Name of the arrays in the message for lack of memory.
 pub const WHAT: &str = "the sorted samples";
@@ -25,12 +24,44 @@ pub fn blocks(n: usize) -> [u32; 3] {
     [n.div_ceil(THREADS) as u32, 1, 1]
 }
 
+/// Returns the number of states for the scan of n elements, which must be 0 when it begins.
+pub fn scan_states(n: usize) -> usize {
+    n / SCANNED_TOGETHER + 1
+}
+
 const SORT: &str = concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/sort.cu"));
 
 /// Returns the source with its usual options.
 pub fn kernels() -> Kernels {
     // The kernels do not depend on the precision of the plan.
     Kernels::new("sort", SORT, 4, &[])
+}
+
+/// A grid cut into tiles, in the form of the kernels. In 2D the axes are x, an unused one, and y.
+#[derive(Clone, Copy, PartialEq)]
+#[repr(C)]
+pub struct TileLayout {
+    pub size: [u32; 3],
+    pub tile: [u32; 3],
+    pub tiles: [u32; 3],
+}
+
+impl TileLayout {
+    /// Cuts a grid into tiles.
+    pub fn new(size: [usize; 3], tile: [usize; 3]) -> Self {
+        let tiles = [0, 1, 2].map(|a| size[a].div_ceil(tile[a]));
+        let short = |of: [usize; 3]| of.map(|n| n as u32);
+        TileLayout { size: short(size), tile: short(tile), tiles: short(tiles) }
+    }
+
+    /// Returns the number of tiles; an error if tiles times `keys` exceeds the kernels' range.
+    pub fn count(&self, keys: usize) -> Result<usize> {
+        let tiles = checked_product(&self.tiles.map(|n| n as usize), "the tiles of the grid")?;
+        if checked_product(&[tiles, keys], "the tiles of the grid")? >= u32::MAX as usize {
+            bail!(SizeOverflow, "a grid of {:?} cells exceeds the limit of a GPU: use a smaller image", self.size);
+        }
+        Ok(tiles)
+    }
 }
 
 /// Maximum length of segments: `usual`, and `brief` in tiles with more than `dense` samples.
@@ -41,52 +72,108 @@ pub struct Length {
     pub brief: usize,
 }
 
-/// The kernels on one GPU.
-pub struct Sort<'a> {
-    gpu: &'a Gpu,
-    count: Function,
-    scatter: Function,
-    sums: Function,
-    top: Function,
-    apply: Function,
-    ranges: Function,
-    cut: Function,
-    total: DeviceArray<u64>,
-}
-
 /// Segments of the tiles' lists, and the order of work, longest first. The arrays may be longer than the number of
 /// segments.
 pub struct TileSegments {
     pub segments: DeviceArray<u64>,
     pub schedule: DeviceArray<u32>,
-    /// First segment of each tile; the last entry is the number of segments.
-    firsts: DeviceArray<u64>,
 }
 
 impl TileSegments {
-    /// Returns the number of segments.
-    pub fn count(&self) -> DeviceSlice<'_, u64> {
-        let tiles = self.firsts.len() - 1;
-        self.firsts.view().part(tiles..tiles + 1)
+    /// Allocates segments with undefined contents.
+    pub fn unwritten(gpu: &Gpu, room: usize) -> Result<Self> {
+        Ok(TileSegments { segments: gpu.array::<u64>(3 * room, WHAT)?, schedule: gpu.array::<u32>(room, WHAT)? })
     }
 }
 
-/// Additional data of segments for spreading.
-pub struct SegmentedTiles {
-    /// First plane of each segment; the last entry is the number of planes.
-    pub slots: DeviceArray<u64>,
-    /// Tiles with several segments: those with few from the front, those with many from the end.
-    pub tiles: DeviceArray<u64>,
-    /// Numbers of tiles with few and with many segments.
-    pub counts: DeviceArray<u64>,
+/// A prefix sum, see `scan_task` in kernels/sort.cu.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct ScanTask {
+    from: DevicePointer<u32>,
+    n: u64,
+    dense: u64,
+    stride: u32,
+    usual: u32,
+    brief: u32,
+    least: u32,
+    prefix: DevicePointer<u64>,
+    states: DevicePointer<u64>,
+    ticket: DevicePointer<u64>,
+    total: DevicePointer<u64>,
 }
 
-impl SegmentedTiles {
-    /// Returns the number of planes.
-    pub fn planes(&self) -> DeviceSlice<'_, u64> {
-        let last = self.slots.len() - 1;
-        self.slots.view().part(last..last + 1)
+impl ScanTask {
+    const NONE: ScanTask = ScanTask {
+        from: DevicePointer::NULL,
+        n: 0,
+        dense: 0,
+        stride: 0,
+        usual: 0,
+        brief: 0,
+        least: 0,
+        prefix: DevicePointer::NULL,
+        states: DevicePointer::NULL,
+        ticket: DevicePointer::NULL,
+        total: DevicePointer::NULL,
+    };
+
+    /// Creates the prefix sum of `n` counts: `n + 1` numbers in `prefix`, the last of which is also written to `total`.
+    /// `zeros` is memory for [`scan_states`] and one more number, all 0.
+    pub fn new(
+        counts: &DeviceArray<u32>,
+        n: usize,
+        prefix: &DeviceArray<u64>,
+        zeros: DeviceSlice<'_, u64>,
+        total: DevicePointer<u64>,
+    ) -> Self {
+        let states = scan_states(n);
+        assert!(counts.len() >= n && prefix.len() > n && zeros.len() > states);
+        ScanTask {
+            from: counts.pointer(),
+            n: n as u64,
+            prefix: prefix.pointer(),
+            states: zeros.pointer(),
+            ticket: zeros.pointer().offset(states),
+            total,
+            ..Self::NONE
+        }
     }
+
+    /// Scans the numbers of segments of lists whose lengths are the counts, instead of the counts.
+    pub fn of_segments(self, length: Length, least: usize) -> Self {
+        let Length { usual, dense, brief } = length;
+        ScanTask { usual: usual as u32, brief: brief as u32, dense: dense as u64, least: least as u32, ..self }
+    }
+
+    /// Scans differences of numbers that are `stride` elements apart, instead of the numbers. There are `n` of them.
+    pub fn of_differences(self, stride: usize, n: usize) -> Self {
+        ScanTask { stride: stride as u32, n: n as u64, ..self }
+    }
+}
+
+/// The order of work of a list of segments, see `schedule_task` in kernels/sort.cu.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct ScheduleTask {
+    segments: DevicePointer<u64>,
+    count: DevicePointer<u64>,
+    schedule: DevicePointer<u32>,
+    classes: DevicePointer<u64>,
+    length: u32,
+}
+
+/// Number of zeros that [`Sort::schedule`] needs.
+pub const SCHEDULE_ZEROS: usize = 2 * CLASSES;
+
+/// The kernels on one GPU.
+pub struct Sort<'a> {
+    gpu: &'a Gpu,
+    scan: Function,
+    fill_starts: Function,
+    cut: Function,
+    count_classes: Function,
+    fill_schedule: Function,
 }
 
 impl<'a> Sort<'a> {
@@ -96,109 +183,81 @@ impl<'a> Sort<'a> {
         let function = |name| gpu.function(&kernels, name, 0);
         Ok(Sort {
             gpu,
-            count: function("sort_count")?,
-            scatter: function("sort_scatter")?,
-            sums: function("scan_sums")?,
-            top: function("scan_top")?,
-            apply: function("scan_apply")?,
-            ranges: function("tile_ranges")?,
+            scan: function("scan_counts")?,
+            fill_starts: function("fill_starts")?,
             cut: function("cut_tiles")?,
-            total: gpu.array(1, WHAT)?,
+            count_classes: function("count_classes")?,
+            fill_schedule: function("fill_schedule")?,
         })
     }
 
-    /// Returns the prefix sums of the counts. The last entry is their total.
-    pub fn scan(&self, counts: DeviceSlice<'_, u32>) -> Result<DeviceArray<u64>> {
-        let blocks = (counts.len() + 1).div_ceil(SORTED_TOGETHER);
-        let (sums, prefix) = (self.gpu.array::<u64>(blocks, WHAT)?, self.gpu.array::<u64>(counts.len() + 1, WHAT)?);
-        let (counts, n, at, total) = (counts.pointer(), counts.len() as u64, sums.pointer(), self.total.pointer());
-        let grid = [blocks as u32, 1, 1];
-        // SAFETY: the kernels' parameters are these. There is one sum per block, and one more prefix sum than counts.
+    /// Computes up to three prefix sums.
+    pub fn scan(&self, tasks: &[ScanTask]) {
+        let mut all = [ScanTask::NONE; 3];
+        all[..tasks.len()].copy_from_slice(tasks);
+        let blocks = tasks.iter().map(|task| scan_states(task.n as usize)).max().unwrap_or(1);
+        let grid = [blocks as u32, tasks.len() as u32, 1];
+        // SAFETY: the kernel's parameter is this; `ScanTask::new` checks the lengths of the arrays.
+        unsafe { launch!(self.gpu, &self.scan, grid, BLOCK, 0; all) };
+    }
+
+    /// Gives bins without samples the starts of the next ones; the last element is the number of samples `n`. `zeros`
+    /// as for a scan of the bins.
+    pub fn fill_starts(&self, starts: &DeviceArray<u32>, n: usize, zeros: DeviceSlice<'_, u64>) {
+        let (bins, states) = (starts.len() - 1, scan_states(starts.len() - 1));
+        assert!(zeros.len() > states);
+        let (at, ticket) = (zeros.pointer(), zeros.pointer().offset(states));
+        // SAFETY: the kernel's parameters are these. It reads and writes bins + 1 elements.
         unsafe {
-            launch!(self.gpu, &self.sums, grid, BLOCK, 0; counts, n, at);
-            launch!(self.gpu, &self.top, [1; 3], BLOCK, 0; at, blocks as u32, total);
-            launch!(self.gpu, &self.apply, grid, BLOCK, 0; counts, n, at, prefix.pointer());
-        }
-        Ok(prefix)
+            launch!(self.gpu, &self.fill_starts, [states as u32, 1, 1], BLOCK, 0;
+                starts.pointer(), bins as u64, n as u64, at, ticket)
+        };
     }
 
-    /// Sorts pairs stably by keys of at most `most`. Without values, the value of a pair is its index.
-    pub fn sort(
-        &self,
-        mut keys: DeviceArray<u32>,
-        mut values: Option<DeviceArray<u32>>,
-        most: usize,
-    ) -> Result<(DeviceArray<u32>, DeviceArray<u32>)> {
-        let n = keys.len();
-        assert!(values.as_ref().is_none_or(|v| v.len() == n));
-        let blocks = n.div_ceil(SORTED_TOGETHER);
-        let counts = self.gpu.array::<u32>(256 * blocks, WHAT)?;
-        let grid = [blocks as u32, 1, 1];
-        let mut shift = 0u32;
-        loop {
-            let (keys_out, values_out) = (self.gpu.array::<u32>(n, WHAT)?, self.gpu.array::<u32>(n, WHAT)?);
-            let (from, count) = (keys.pointer(), n as u64);
-            // SAFETY: the kernel's parameters are these. It reads n keys and writes 256 counts per block.
-            unsafe { launch!(self.gpu, &self.count, grid, BLOCK, 0; from, count, shift, counts.pointer()) };
-            let at = self.scan(counts.view())?;
-            let from_values = values.as_ref().map_or(DevicePointer::NULL, DeviceArray::pointer);
-            let (to, to_values) = (keys_out.pointer(), values_out.pointer());
-            // SAFETY: the kernel's parameters are these; it reads and writes n pairs.
-            unsafe {
-                launch!(self.gpu, &self.scatter, grid, BLOCK, 0;
-                    from, from_values, count, shift, at.pointer(), to, to_values)
-            };
-            shift += 8;
-            if shift >= 32 || most >> shift == 0 {
-                return Ok((keys_out, values_out));
-            }
-            (keys, values) = (keys_out, Some(values_out));
-        }
-    }
-
-    /// Cuts the lists of tiles, each with `span` keys, into segments of at most this length. A tile without samples has
-    /// `least` segments. `planes` are those of a tile and of the window, if the segments of tiles with several segments
-    /// have planes.
+    /// Fills the segments of tiles with `span` bins each. `firsts` are the first segments of tiles.
     pub fn cut(
         &self,
-        keys: DeviceSlice<'_, u32>,
-        tiles: usize,
+        starts: &DeviceArray<u32>,
         span: usize,
-        length: Length,
-        least: usize,
-        planes: Option<(usize, usize)>,
-    ) -> Result<(TileSegments, SegmentedTiles)> {
-        let (gpu, n) = (self.gpu, keys.len());
-        let starts = gpu.array::<u64>(tiles + 1, WHAT)?;
-        let pieces = gpu.array::<u32>(tiles, WHAT)?;
-        let (tiles_arg, span_arg, length_arg) = (tiles as u32, span as u32, length.usual as u32);
-        let (dense, brief) = (length.dense as u64, length.brief as u32);
-        let (keys, starts_at) = (keys.pointer(), starts.pointer());
-        // SAFETY: the kernel's parameters are these. It reads n keys and writes one start and one number per tile.
+        firsts: &DeviceArray<u64>,
+        room: usize,
+        segments: &TileSegments,
+    ) {
+        let tiles = firsts.len() - 1;
+        assert!(starts.len() == tiles * span + 1 && segments.segments.len() == 3 * room);
+        let (span, count) = (span as u32, tiles as u32);
+        // SAFETY: the kernel's parameters are these; the starts of all tiles exist, and there is space for the segments.
         unsafe {
-            launch!(gpu, &self.ranges, blocks(tiles), BLOCK, 0;
-                keys, n as u64, tiles_arg, span_arg, length_arg, dense, brief, least as u32, starts_at,
-                pieces.pointer())
+            launch!(self.gpu, &self.cut, blocks(room), BLOCK, 0;
+                starts.pointer(), span, firsts.pointer(), count, room as u64, segments.segments.pointer())
         };
-        let firsts = self.scan(pieces.view())?;
-        let room = if least > 0 { tiles } else { tiles.min(n) } + n / length.brief;
-        let with_planes = |n: usize| if planes.is_some() { n } else { 0 };
-        let segments = gpu.array::<u64>(4 * room, WHAT)?;
-        let lightness = gpu.array::<u32>(room, WHAT)?;
-        let segment_planes = gpu.array::<u32>(with_planes(room), WHAT)?;
-        let cut_tiles = gpu.array::<u64>(with_planes(2 * tiles), WHAT)?;
-        let counts = gpu.zeros::<u64>(2, WHAT)?;
-        let (depth, width) = planes.unwrap_or((0, 0));
-        // SAFETY: the kernel's parameters are these. There is space for the maximum number of segments of n keys.
+    }
+
+    /// Fills the schedules of two lists of segments, whose numbers are in `counts`. Segments have this usual length.
+    /// `zeros` are [`SCHEDULE_ZEROS`] zeros.
+    pub fn schedule(
+        &self,
+        lists: [&TileSegments; 2],
+        counts: [DevicePointer<u64>; 2],
+        lengths: [usize; 2],
+        zeros: DeviceSlice<'_, u64>,
+    ) {
+        assert!(zeros.len() >= SCHEDULE_ZEROS);
+        let tasks = [0, 1].map(|i| ScheduleTask {
+            segments: lists[i].segments.pointer(),
+            count: counts[i],
+            schedule: lists[i].schedule.pointer(),
+            // Counts and numbers of 32 bits for each class.
+            classes: zeros.pointer().offset(i * CLASSES),
+            length: lengths[i] as u32,
+        });
+        let room = lists.iter().map(|list| list.schedule.len()).max().unwrap_or(0);
+        let [over_segments, ..] = blocks(room);
+        let grid = [over_segments, 2, 1];
+        // SAFETY: the kernels' parameter is this; there are at most as many segments as elements of the schedule.
         unsafe {
-            launch!(gpu, &self.cut, blocks(room), BLOCK, 0;
-                keys, starts_at, firsts.pointer(), tiles_arg, room as u64, span_arg, depth as u32, width as u32,
-                length_arg, FEW_SEGMENTS, segments.pointer(), lightness.pointer(), segment_planes.pointer(),
-                cut_tiles.pointer(), counts.pointer())
-        };
-        let slots = self.scan(segment_planes.view())?;
-        // The kernel distinguishes eleven classes.
-        let (_, schedule) = self.sort(lightness, None, 10)?;
-        Ok((TileSegments { segments, schedule, firsts }, SegmentedTiles { slots, tiles: cut_tiles, counts }))
+            launch!(self.gpu, &self.count_classes, grid, BLOCK, 0; tasks);
+            launch!(self.gpu, &self.fill_schedule, grid, BLOCK, 0; tasks);
+        }
     }
 }

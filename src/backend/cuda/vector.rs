@@ -7,8 +7,9 @@ use super::pending_word::{NumberCheck, PendingWord};
 use super::runtime::Function;
 use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
 use crate::backend::MAX_PROJECTIONS;
-use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
+use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, ValueCheck};
 use crate::base::error::Result;
+use crate::base::geometry::CheckedValues;
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use num_complex::Complex;
@@ -34,6 +35,7 @@ pub struct Vectors {
     fill_spectrum: Function,
     spectral_sum: Function,
     publish: Function,
+    check_values: Function,
     /// Maximum number of blocks per kernel: enough to fill the GPU.
     blocks: usize,
     /// Sums of blocks, and the number of finished blocks; used by one kernel after the other.
@@ -123,6 +125,7 @@ impl Vectors {
             fill_spectrum: function("fill_spectrum")?,
             spectral_sum: function("spectral_sum")?,
             publish: function("publish")?,
+            check_values: function("check_values")?,
             blocks,
             partial: gpu.array(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
             products: gpu.array(2 * MAX_PROJECTIONS, "sums of vectors")?,
@@ -146,6 +149,48 @@ fn arrays(all: usize, len: usize) -> u64 {
 
 // Views refer to arrays on this GPU and have the lengths that each function asserts.
 impl Vectors {
+    /// Implements [`crate::backend::Backend::check_values`].
+    pub fn check_values<T: Real>(
+        &self,
+        gpu: &Gpu,
+        checks: &mut [ValueCheck<DeviceSlice<'_, T>, DeviceSliceMut<'_, T>>],
+    ) -> Result<Vec<CheckedValues<T>>> {
+        let found = gpu.zeros::<u64>(3 * checks.len(), "checks of arrays")?;
+        for (i, check) in checks.iter_mut().enumerate() {
+            let (from, n, stride) = (check.from.pointer(), check.samples as u64, check.stride as u64);
+            assert!(check.from.len() > (check.samples - 1) * check.stride);
+            let to = check.to.as_ref().map_or(DevicePointer::NULL, |to| {
+                assert_eq!(to.len(), check.samples);
+                to.pointer()
+            });
+            let ([low, high], wraps) = (check.valid, u32::from(check.top.is_some()));
+            let (top, found) = (check.top.unwrap_or(0.0), found.pointer().offset(3 * i));
+            // SAFETY: the kernel's parameters are these; it reads and writes as many numbers as the views have.
+            unsafe {
+                launch!(gpu, &self.check_values, self.grid(n), BLOCK, 0;
+                    from, n, stride, low, high, to, wraps, top, found)
+            };
+        }
+        let mut bits = vec![0u64; 3 * checks.len()];
+        gpu.download(found.view(), &mut bits)?;
+        let mut results = Vec::with_capacity(checks.len());
+        for (check, bits) in checks.iter().zip(bits.chunks_exact(3)) {
+            let number = |bits: u64| f64::from_bits(if bits >> 63 == 1 { bits & !(1 << 63) } else { !bits });
+            let invalid = match !bits[2] {
+                u64::MAX => None,
+                index => {
+                    let (index, mut value) = (index as usize, [T::ZERO]);
+                    let at = index * check.stride;
+                    gpu.download(check.from.part(at..at + 1), &mut value)?;
+                    Some((index, value[0]))
+                }
+            };
+            // The range includes 0, as on the host.
+            results.push(CheckedValues { range: [number(!bits[0]).min(0.0), number(bits[1]).max(0.0)], invalid });
+        }
+        Ok(results)
+    }
+
     /// Computes z = x y. y is repeated for each array of its length in x and z.
     pub fn multiply<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, y: ComplexSlice<T>, z: ComplexSliceMut<T>) {
         let (n, count) = (y.len() as u64, arrays(x.len(), y.len()));
@@ -342,7 +387,7 @@ impl Vectors {
     pub fn spectral_sums<T: Real>(
         &self,
         gpu: &Gpu,
-        k: &[&[T]],
+        k: &[DeviceSlice<'_, T>],
         weights: DeviceSlice<'_, T>,
         largest: f64,
         windows: &[SpectralWindow],
@@ -350,10 +395,8 @@ impl Vectors {
         const WHAT: &str = "the scale of gridding";
         let n = weights.len() as u64;
         assert!(k.iter().all(|k| k.len() == weights.len()) && k.len() == windows.len());
-        // SAFETY: this function waits for the copies before it returns, also after an error.
-        let upload = |k: &&[T]| unsafe { gpu.copy_in(k, WHAT) };
+        // The windows' copies are waited for before they end, also after an error.
         let computed = (|| {
-            let k: Vec<DeviceArray<T>> = k.iter().map(upload).collect::<Result<_>>()?;
             let spectra: Vec<DeviceSpectrum> =
                 windows.iter().map(|window| DeviceSpectrum::new(gpu, window)).collect::<Result<_>>()?;
             for spectrum in &spectra {
@@ -363,7 +406,7 @@ impl Vectors {
             }
             let mut out = gpu.array::<u64>(2, WHAT)?;
             gpu.fill(out.view_mut(), 0xff);
-            let axis = |a: usize| k.get(a).map_or(DevicePointer::NULL, DeviceArray::pointer);
+            let axis = |a: usize| k.get(a).map_or(DevicePointer::NULL, DeviceSlice::pointer);
             let spectrum = |a: usize| spectra.get(a).map_or(SpectrumArguments::NONE, |spectrum| spectrum.arguments);
             let scale = |a: usize| windows.get(a).map_or(0.0, |window| window.distance_scale);
             let (partial, ticket) = (self.partial.pointer(), self.ticket.pointer());

@@ -4,9 +4,10 @@ use super::super::field::Field;
 use super::super::interface::{Change, CHANGING_PLAN};
 use super::super::memory::{MemoryLimit, MemoryRequirements};
 use super::super::transform_params::TransformParams;
+use super::samples::{coordinate_views, host_copy, SampleArrays};
 use super::state::{EncodingTransform, TrajectoryState, WeightingState};
 use super::{Encoding, ExecutionParams};
-use crate::backend::Backend;
+use crate::backend::{Backend, Source};
 use crate::base::error::Result;
 use crate::base::geometry::Geometry;
 use crate::base::interrupt;
@@ -15,6 +16,8 @@ use crate::base::options::Options;
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
 use crate::nufft::Nufft;
+use num_complex::Complex;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Parts of a changed encoding, which may be shared with the previous one.
@@ -39,7 +42,14 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                     return Ok((band, TransformParams::new::<T, B>(self.b(), &size, options, is_exact)?));
                 }
             }
-            (Change::CoilMaps(maps), Some(field)) => field.check_visible_range(self.b(), maps, self.voxels)?,
+            (Change::CoilMaps(maps), Some(field)) => {
+                // The range is computed on the host.
+                let host = match maps {
+                    Source::Host(maps) => Cow::Borrowed(maps),
+                    Source::Device(_) => Cow::Owned(host_copy(self.b(), maps, "the coil sensitivities")?),
+                };
+                field.check_visible_range(self.b(), &host, self.voxels)?;
+            }
             _ => {}
         }
         Ok((self.band(), params.clone()))
@@ -61,11 +71,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         }
     }
 
-    /// Creates the encoding after a change. It shares all unchanged parts with this one. `options` are those of this
-    /// encoding; `band` and `params` come from [`Encoding::params_after`].
+    /// Creates the encoding after a change. It shares all unchanged parts with this one. `samples` are those of a new
+    /// trajectory in the memory of a GPU, if they are already there. `options` are those of this encoding; `band` and `params` come from [`Encoding::params_after`].
     pub fn with_change(
         &self,
         change: Change<'_, T>,
+        samples: Option<SampleArrays<T, B>>,
         options: &Options,
         (band, params): (Option<OffResonanceRange>, TransformParams),
     ) -> Result<Self> {
@@ -91,8 +102,13 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
             Change::Weights(_) => requirements.weight_change(),
             Change::CoilMaps(_) => 0,
         };
-        let new_maps = change.coil_maps();
-        let host_maps = if b.is_gpu() { 0 } else { new_maps.map_or(0, size_of_val) };
+        let new_maps = match change {
+            Change::Trajectory(geometry) => Self::coil_maps_of(b, geometry)?,
+            Change::Weights(_) => None,
+            Change::CoilMaps(maps) => Some(maps),
+        };
+        let bytes_of = |maps: Source<'_, Complex<T>>| maps.len() * size_of::<Complex<T>>();
+        let host_maps = if b.is_gpu() { 0 } else { new_maps.map_or(0, bytes_of) };
         self.limit().check(new_bytes.saturating_add(host_maps), "the plan together with its replaced parts")?;
         let coil_maps = match new_maps {
             Some(maps) => {
@@ -106,7 +122,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let use_toeplitz = Self::selects_toeplitz(b, options.normal, &size, &limit, &params);
         let shares_grid = same_params && same_batch_size;
         let (trajectory, weighting, field) =
-            self.state_after(change, options, (band, &params), (batch_size, shares_grid))?;
+            self.state_after((change, samples), options, (band, &params), (batch_size, shares_grid))?;
         Ok(Encoding {
             backend: self.backend.clone(),
             dims: self.dims.clone(),
@@ -132,7 +148,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let mut size = ScanSize { band, ..self.size() };
         match change {
             Change::Trajectory(geometry) => {
-                (size.samples, size.weights) = (geometry.samples(), geometry.weights.is_some());
+                (size.samples, size.weights) = (geometry.samples(), geometry.has_weights());
             }
             Change::Weights(weights) => size.weights = weights.is_some(),
             Change::CoilMaps(_) => {}
@@ -144,7 +160,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// trajectory uses the FFT and the grids of the previous one.
     fn state_after(
         &self,
-        change: Change<'_, T>,
+        (change, samples): (Change<'_, T>, Option<SampleArrays<T, B>>),
         options: &Options,
         (band, params): (Option<OffResonanceRange>, &TransformParams),
         (batch_size, shares_grid): (usize, bool),
@@ -152,13 +168,18 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let b = self.b();
         match change {
             Change::Trajectory(geometry) => {
-                let k = &geometry.coordinates;
                 let field = self.field_after(geometry, band, params)?;
+                let samples = match samples {
+                    None if b.is_gpu() => Some(SampleArrays::uploaded(b, geometry)?),
+                    samples => samples,
+                };
+                let inputs = Self::host_inputs(b, geometry, samples.as_ref())?;
+                let k = coordinate_views(b, samples.as_ref(), &inputs);
                 let nufft = match (&params.gridding, self.nufft()) {
-                    (Some(_), Some(nufft)) if shares_grid => Some(nufft.with_samples(b, k)?),
+                    (Some(_), Some(nufft)) if shares_grid => Some(nufft.with_samples(b, &k)?),
                     (Some(gridding), _) => {
                         let arrays = params.gridding_batch_size(batch_size);
-                        Some(Nufft::new(b, k, &self.dims, gridding.clone(), arrays)?)
+                        Some(Nufft::new(b, &k, &self.dims, gridding.clone(), arrays)?)
                     }
                     (None, _) => None,
                 };
@@ -173,15 +194,22 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                         EncodingTransform::Segmented(segmented.with_samples(b, nufft, segments, times)?)
                     }
                     (Some(nufft), ..) => Self::gridding_transform(b, nufft, geometry, field.as_deref(), params)?,
-                    (None, ..) => Self::exact_transform(b, geometry, options)?,
+                    (None, ..) => Self::exact_transform(b, geometry, samples.as_ref(), options)?,
                 };
                 let times = field.as_ref().and(geometry.times);
-                let trajectory = TrajectoryState::new(b, k, times, self.basis, transform)?;
-                let weighting = WeightingState::new(b, k, self.basis, geometry.weights)?;
+                drop(k);
+                drop(inputs);
+                let count = geometry.samples();
+                let SampleArrays { coordinates, weights } =
+                    samples.map_or_else(|| SampleArrays::copied(b, geometry), Ok)?;
+                let trajectory = TrajectoryState::new(b, count, coordinates, times, self.basis, transform)?;
+                let weighting = WeightingState::new(b, count, &trajectory.coordinates, self.basis, weights)?;
                 Ok((Arc::new(trajectory), Arc::new(weighting), field))
             }
             Change::Weights(weights) => {
-                let weighting = WeightingState::new(b, &self.trajectory.axes(), self.basis, weights)?;
+                let weights = weights.map(|w| SampleArrays::new_weights(b, w)).transpose()?;
+                let coordinates = &self.trajectory.coordinates;
+                let weighting = WeightingState::new(b, self.samples, coordinates, self.basis, weights)?;
                 Ok((self.trajectory.clone(), Arc::new(weighting), self.field.clone()))
             }
             Change::CoilMaps(_) => Ok((self.trajectory.clone(), self.weighting.clone(), self.field.clone())),

@@ -2,9 +2,10 @@
 
 use super::super::memory::{MemoryLimit, MemoryRequirements};
 use super::super::transform_params::{even_batch_size, TransformParams};
+use super::samples::SampleArray;
 use super::state::CoilMaps;
 use super::Encoding;
-use crate::backend::{Backend, Span};
+use crate::backend::{Backend, Source, Span};
 use crate::base::error::Result;
 use crate::base::options::Options;
 use crate::base::real::Real;
@@ -54,9 +55,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if !self.b().is_gpu() {
             return self.bytes_held();
         }
-        // The host copy of the geometry.
-        let arrays = self.dims.len() + self.weighting.weights.iter().len() + self.trajectory.times.iter().len();
-        self.samples * size_of::<T>() * arrays + self.field.as_ref().map_or(0, |field| field.host_bytes())
+        // Copies of the geometry for the host.
+        let arrays = self.trajectory.coordinates.iter().chain(&self.weighting.weights);
+        let times = self.trajectory.times.as_ref().map_or(0, |times| size_of_val(&times[..]));
+        arrays.map(SampleArray::host_bytes).sum::<usize>()
+            + times
+            + self.field.as_ref().map_or(0, |field| field.host_bytes())
     }
 
     /// Returns the caller's memory limit with the bytes that the plan holds at present.
@@ -74,7 +78,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// Copies coil maps to the backend's memory if that leaves space for Q and the vectors of conjugate gradients.
     pub(super) fn new_coil_maps(
         b: &B,
-        maps: &[Complex<T>],
+        maps: Source<'_, Complex<T>>,
         size: &ScanSize,
         limit: &MemoryLimit,
         params: &TransformParams,

@@ -6,6 +6,7 @@
 mod change;
 pub(super) mod memory;
 pub(super) mod normal;
+pub(super) mod samples;
 mod state;
 mod weights;
 
@@ -27,6 +28,7 @@ use crate::nufft::segmented::Segmented;
 use crate::nufft::Nufft;
 use crate::reconstruction::density::Weighting;
 use num_complex::Complex;
+use samples::{coordinate_views, device_source, host_axes, SampleArrays};
 use state::{CoilMaps, EncodingBuffers, EncodingTransform, TrajectoryState, WeightingState};
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,35 +72,44 @@ struct ExecutionParams {
 }
 
 impl<T: Real, B: Backend<T>> Encoding<T, B> {
-    /// Sorts the samples and copies all arrays that the operations need. `band` is the off-resonance range of the
-    /// geometry's maps and times.
+    /// Sorts the samples and copies all arrays that the operations need. `samples` are those of the geometry in the
+    /// memory of a GPU, if they are already there. `band` is the off-resonance range of the geometry's maps and times.
     pub fn new(
         backend: Arc<B>,
         geometry: &Geometry<'_, T>,
+        samples: Option<SampleArrays<T, B>>,
         band: Option<OffResonanceRange>,
         options: &Options,
         params: TransformParams,
     ) -> Result<Self> {
-        let k = &geometry.coordinates;
         let size = ScanSize { band, ..ScanSize::lengths(geometry) };
         let (batch_size, mut limit) = Self::batch_and_limit(&backend, &size, options, &params)?;
         let new_maps = |maps| Self::new_coil_maps(&backend, maps, &size, &limit, &params);
-        let coil_maps = geometry.coil_maps.map(new_maps).transpose()?;
+        let coil_maps = Self::coil_maps_of(&backend, geometry)?.map(new_maps).transpose()?;
         limit.held += Self::bytes_of_maps(&backend, coil_maps.as_deref());
         interrupt::check(CREATING_PLAN)?;
         let use_toeplitz = Self::selects_toeplitz(&backend, options.normal, &size, &limit, &params);
         let field = Self::new_field(&backend, geometry, band, &params)?;
+        let samples = match samples {
+            None if backend.is_gpu() => Some(SampleArrays::uploaded(&*backend, geometry)?),
+            samples => samples,
+        };
         let transform = match &params.gridding {
-            None => Self::exact_transform(&backend, geometry, options)?,
+            None => Self::exact_transform(&backend, geometry, samples.as_ref(), options)?,
             Some(gridding) => {
                 let arrays = params.gridding_batch_size(batch_size);
-                let nufft = Nufft::new(&*backend, k, &geometry.dims, gridding.clone(), arrays)?;
+                let inputs = Self::host_inputs(&backend, geometry, samples.as_ref())?;
+                let k = coordinate_views(&*backend, samples.as_ref(), &inputs);
+                let nufft = Nufft::new(&*backend, &k, &geometry.dims, gridding.clone(), arrays)?;
                 Self::gridding_transform(&backend, nufft, geometry, field.as_ref(), &params)?
             }
         };
         let times = field.as_ref().and(geometry.times);
-        let trajectory = TrajectoryState::new(&*backend, k, times, geometry.basis, transform)?;
-        let weighting = WeightingState::new(&*backend, k, geometry.basis, geometry.weights)?;
+        let (basis, count) = (geometry.basis, geometry.samples());
+        let SampleArrays { coordinates, weights } =
+            samples.map_or_else(|| SampleArrays::copied(&*backend, geometry), Ok)?;
+        let trajectory = TrajectoryState::new(&*backend, count, coordinates, times, basis, transform)?;
+        let weighting = WeightingState::new(&*backend, count, &trajectory.coordinates, basis, weights)?;
         Ok(Encoding {
             dims: geometry.dims.clone(),
             is_voxel_list: geometry.voxels.is_some(),
@@ -123,9 +134,34 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         })
     }
 
+    /// Returns the coil maps of a geometry, on the host or in the memory of the plan's GPU.
+    pub(super) fn coil_maps_of<'g>(b: &B, geometry: &Geometry<'g, T>) -> Result<Option<Source<'g, Complex<T>>>> {
+        let Some(address) = geometry.on_device.as_ref().and_then(|device| device.coil_maps) else {
+            return Ok(geometry.coil_maps.map(Source::Host));
+        };
+        device_source(b, address, geometry.voxel_count() * geometry.coils).map(Some)
+    }
+
+    /// Returns the caller's coordinates as inputs of the CPU; none if the samples are in the memory of a GPU.
+    fn host_inputs<'g>(
+        b: &B,
+        geometry: &Geometry<'g, T>,
+        samples: Option<&SampleArrays<T, B>>,
+    ) -> Result<Vec<B::Input<'g, T>>> {
+        let k = geometry.coordinates.iter().filter(|_| samples.is_none());
+        k.map(|&k| b.input(k.into())).collect()
+    }
+
     /// Creates direct sums for the geometry.
-    fn exact_transform(b: &B, geometry: &Geometry<'_, T>, options: &Options) -> Result<EncodingTransform<T, B>> {
-        let (k, dims, voxels) = (&geometry.coordinates, &geometry.dims, geometry.voxels.as_deref());
+    fn exact_transform(
+        b: &B,
+        geometry: &Geometry<'_, T>,
+        samples: Option<&SampleArrays<T, B>>,
+        options: &Options,
+    ) -> Result<EncodingTransform<T, B>> {
+        let on_host = samples.map(|samples| host_axes(b, &samples.coordinates)).transpose()?;
+        let k = on_host.as_ref().unwrap_or(&geometry.coordinates);
+        let (dims, voxels) = (&geometry.dims, geometry.voxels.as_deref());
         let maps = geometry.off_resonance();
         let field = maps.map(|maps| maps.finite_field_map(b.workers())).transpose()?.flatten();
         let maps = maps.map(|maps| OffResonance { field_map: field.as_deref(), ..maps });
@@ -313,13 +349,13 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let computed;
         let factors = match weighting {
             Weighting::None => self.trajectory.phi.as_ref(),
-            Weighting::Given => self.weighting.adjoint_weights.as_ref(),
+            Weighting::Given => self.weighting.adjoint_weights(),
             Weighting::Gridding => {
                 computed = self.gridding_weights()?;
                 Some(&*computed)
             }
             Weighting::Backprojection(filter) => {
-                computed = backprojection.insert(self.backprojection()?).factors(b, filter, |m| self.phi(m))?;
+                computed = backprojection.insert(self.backprojection()?).factors(b, filter, self.phi()?)?;
                 Some(&*computed)
             }
         };

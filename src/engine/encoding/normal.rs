@@ -214,13 +214,14 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// [`octant_shift`].
     pub fn q_octants(&self) -> Result<impl FnMut(usize, [bool; 3], ComplexesMut<B, T>) -> Result<()> + '_> {
         let b = self.b();
-        let k: Vec<B::Array<T>> =
-            self.trajectory.coordinates.iter().map(|k| b.upload(k, "the coordinates")).collect::<Result<_>>()?;
+        // On the CPU, the plan's own arrays are read in place.
+        let on_host = if b.is_gpu() { Vec::new() } else { self.trajectory.axes(b)? };
+        let inputs = on_host.into_iter().map(|k| b.input(k.into())).collect::<Result<Vec<_>>>()?;
         let mut values = b.unwritten::<Complex<T>>(self.samples, "the weights of Q")?;
         // Direct sums of the plan include off-resonance, Q needs sums without it.
         let plain_sums = match (&self.trajectory.transform, &self.field) {
             (EncodingTransform::Exact(_), Some(_)) => {
-                Some(b.direct_sum(&self.trajectory.axes(), &self.dims, None, None, 0.0)?)
+                Some(b.direct_sum(&self.trajectory.axes(b)?, &self.dims, None, None, 0.0)?)
             }
             _ => None,
         };
@@ -228,7 +229,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let mut node_weights: Option<(usize, B::Array<T>)> = None;
         Ok(move |node, half, image: ComplexesMut<B, T>| {
             interrupt::check("Q")?;
-            let k: Vec<Reals<B, T>> = k.iter().map(|k| b.view(k)).collect();
+            let on_device = self.trajectory.coordinates.iter().filter_map(|k| k.device()).map(|k| b.view(k));
+            let k: Vec<Reals<B, T>> = on_device.chain(inputs.iter().map(|k| b.read(k))).collect();
             if let (Some(nodes), Some(times)) = (self.transform_params().nodes(), &times) {
                 if node_weights.as_ref().is_none_or(|(previous, _)| *previous != node) {
                     let weights = self.weighting.normal_weights().map(|w| b.view(w));
@@ -246,11 +248,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// Returns the sum of the samples' factors in E^H W E: the mean over voxels of its diagonal, without coil maps.
-    pub fn weight_sum(&self) -> f64 {
-        let sum = |range: Range<usize>| range.map(|m| self.normal_weight(m)).sum::<f64>();
+    pub fn weight_sum(&self) -> Result<f64> {
+        let normal_weight = self.normal_weight()?;
+        let sum = |range: Range<usize>| range.map(&normal_weight).sum::<f64>();
         let all = fold(self.b().workers(), self.samples, 0.0, sum, |a, b| a + b);
-        let (Some(field), Some(times)) = (&self.field, &self.trajectory.times) else { return all };
-        all * field.mean_decay(self.samples, |m| (self.normal_weight(m), times[m].wide()))
+        let (Some(field), Some(times)) = (&self.field, &self.trajectory.times) else { return Ok(all) };
+        Ok(all * field.mean_decay(self.samples, |m| (normal_weight(m), times[m].wide())))
     }
 
     /// Computes sum_c |S_c|^2 of each voxel; `None` without coil maps.
@@ -270,12 +273,12 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// Returns the key that identifies the input of Q in a file.
-    pub fn q_key(&self) -> QKey {
+    pub fn q_key(&self) -> Result<QKey> {
         let field = match (&self.field, &self.trajectory.times, self.transform_params().nodes()) {
             (Some(field), Some(times), Some(nodes)) => Some((field.fingerprint, &times[..], &nodes.nodes[..])),
             _ => None,
         };
-        QKey::new(&self.trajectory.axes(), &self.dims, |m| self.normal_weight(m), field)
+        Ok(QKey::new(&self.trajectory.axes(self.b())?, &self.dims, self.normal_weight()?, field))
     }
 }
 

@@ -2,7 +2,8 @@
 //! part is shared by all encodings to which it applies.
 
 use super::super::memory::MemoryLimit;
-use crate::backend::Backend;
+use super::samples::{host_axes, SampleArray};
+use crate::backend::{Backend, Source};
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, ErrorKind, Result};
 use crate::base::geometry::VoxelBasis;
@@ -30,7 +31,7 @@ pub(crate) enum EncodingTransform<T: Real, B: Backend<T>> {
 pub(crate) struct TrajectoryState<T: Real, B: Backend<T>> {
     pub transform: EncodingTransform<T, B>,
     /// k-space coordinates in cycles per voxel, one array per axis.
-    pub coordinates: Vec<Aligned<T>>,
+    pub coordinates: Vec<SampleArray<T, B>>,
     /// Sample times in seconds; `None` without off-resonance or decay.
     pub times: Option<Aligned<T>>,
     /// phi(k_m), the Fourier transform of the voxel shape, per sample; `None` for point voxels, where phi = 1.
@@ -40,39 +41,40 @@ pub(crate) struct TrajectoryState<T: Real, B: Backend<T>> {
 }
 
 impl<T: Real, B: Backend<T>> TrajectoryState<T, B> {
-    /// Copies the coordinates and times, and evaluates phi at each sample.
+    /// Copies the times, and evaluates phi at each of `samples` samples.
     pub fn new(
         backend: &B,
-        k: &[&[T]],
+        samples: usize,
+        coordinates: Vec<SampleArray<T, B>>,
         times: Option<&[T]>,
         basis: VoxelBasis,
         transform: EncodingTransform<T, B>,
     ) -> Result<Self> {
-        let samples = k[0].len();
-        let coordinates = copied(backend.workers(), k, "the coordinates")?;
         let times = times.map(|times| copied(backend.workers(), &[times], "the sample times")).transpose()?;
         let times = times.and_then(|mut copies| copies.pop());
-        let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
         let phi = match basis {
             VoxelBasis::Point => None,
-            VoxelBasis::Box => Some(sample_factors(backend, samples, phi)?),
+            VoxelBasis::Box => {
+                let k = host_axes(backend, &coordinates)?;
+                Some(sample_factors(backend, samples, |m| basis_factor(basis, k.iter().map(|k| k[m].wide())))?)
+            }
         };
         Ok(TrajectoryState { transform, coordinates, times, phi, backprojection: Mutex::default() })
     }
 
-    /// Returns the k-space coordinates, one slice per axis.
-    pub fn axes(&self) -> Vec<&[T]> {
-        self.coordinates.iter().map(|k| &k[..]).collect()
+    /// Returns the k-space coordinates on the host, one slice per axis.
+    pub fn axes(&self, backend: &B) -> Result<Vec<&[T]>> {
+        host_axes(backend, &self.coordinates)
     }
 }
 
 /// State that depends on the sample positions and the density weights w.
 pub(crate) struct WeightingState<T: Real, B: Backend<T>> {
     /// The caller's density weights w; `None` means that all are 1.
-    pub weights: Option<Aligned<T>>,
-    /// phi w, the factors of E^H W; `None` if all are 1.
-    pub adjoint_weights: Option<B::Array<T>>,
-    /// phi^2 w, the factors of E^H W E; `None` for point voxels, where they equal `adjoint_weights`.
+    pub weights: Option<SampleArray<T, B>>,
+    /// phi w, the factors of E^H W; `None` if all are 1, and if `weights` has them in the memory of a GPU.
+    own_adjoint_weights: Option<B::Array<T>>,
+    /// phi^2 w, the factors of E^H W E; `None` for point voxels, where they equal those of E^H W.
     box_normal_weights: Option<B::Array<T>>,
     /// phi w, with w scaled so that gridding preserves the scale of the object. Computed on first use.
     pub gridding_weights: Mutex<Option<Arc<B::Array<T>>>>,
@@ -83,28 +85,45 @@ pub(crate) struct WeightingState<T: Real, B: Backend<T>> {
 }
 
 impl<T: Real, B: Backend<T>> WeightingState<T, B> {
-    /// Copies the weights and computes phi w and phi^2 w.
-    pub fn new(backend: &B, k: &[&[T]], basis: VoxelBasis, weights: Option<&[T]>) -> Result<Self> {
-        let samples = k[0].len();
-        let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
-        let weight = |m: usize| weights.map_or(1.0, |w| w[m].wide());
+    /// Computes phi w and phi^2 w of `samples` samples.
+    pub fn new(
+        backend: &B,
+        samples: usize,
+        coordinates: &[SampleArray<T, B>],
+        basis: VoxelBasis,
+        weights: Option<SampleArray<T, B>>,
+    ) -> Result<Self> {
         let boxes = basis == VoxelBasis::Box;
-        let copy = |w| copied(backend.workers(), &[w], "the weights");
-        let adjoint = || sample_factors(backend, samples, |m| phi(m) * weight(m));
-        let normal = || sample_factors(backend, samples, |m| phi(m) * phi(m) * weight(m));
+        let on_device = weights.as_ref().is_some_and(|w| w.device().is_some());
+        let (mut own_adjoint_weights, mut box_normal_weights) = (None, None);
+        if boxes || weights.is_some() && !on_device {
+            let k = if boxes { host_axes(backend, coordinates)? } else { Vec::new() };
+            let w = weights.as_ref().map(|w| w.host(backend)).transpose()?;
+            let phi = |m: usize| basis_factor(basis, k.iter().map(|k| k[m].wide()));
+            let weight = |m: usize| w.map_or(1.0, |w| w[m].wide());
+            own_adjoint_weights = Some(sample_factors(backend, samples, |m| phi(m) * weight(m))?);
+            if boxes {
+                box_normal_weights = Some(sample_factors(backend, samples, |m| phi(m) * phi(m) * weight(m))?);
+            }
+        }
         Ok(WeightingState {
-            weights: weights.map(copy).transpose()?.and_then(|mut copies| copies.pop()),
-            adjoint_weights: (boxes || weights.is_some()).then(adjoint).transpose()?,
-            box_normal_weights: boxes.then(normal).transpose()?,
+            weights,
+            own_adjoint_weights,
+            box_normal_weights,
             gridding_weights: Mutex::new(None),
             toeplitz: Mutex::new(None),
             toeplitz_init: Mutex::new(()),
         })
     }
 
+    /// Returns phi w, the factors of E^H W; `None` if all are 1.
+    pub fn adjoint_weights(&self) -> Option<&B::Array<T>> {
+        self.own_adjoint_weights.as_ref().or_else(|| self.weights.as_ref()?.device())
+    }
+
     /// Returns phi^2 w, the factors of E^H W E; `None` if all are 1.
     pub fn normal_weights(&self) -> Option<&B::Array<T>> {
-        self.box_normal_weights.as_ref().or(self.adjoint_weights.as_ref())
+        self.box_normal_weights.as_ref().or_else(|| self.adjoint_weights())
     }
 }
 
@@ -146,10 +165,20 @@ pub(crate) enum CoilMaps<T: Real, B: Backend<T>> {
 impl<T: Real, B: Backend<T>> CoilMaps<T, B> {
     /// Copies the maps to the backend's memory if they fit. Under a memory limit a GPU must also have `reserve` bytes
     /// left for later operations.
-    pub fn new(backend: &B, maps: &[Complex<T>], limit: &MemoryLimit, reserve: usize) -> Result<Self> {
+    pub fn new(backend: &B, maps: Source<'_, Complex<T>>, limit: &MemoryLimit, reserve: usize) -> Result<Self> {
         let what = "the coil sensitivities";
+        let bytes = maps.len().saturating_mul(size_of::<Complex<T>>());
         // On the CPU the maps are already part of the plan's memory, as there is no other place for them.
-        let fits = if backend.is_gpu() { limit.check(size_of_val(maps).saturating_add(reserve), what) } else { Ok(()) };
+        let fits = if backend.is_gpu() { limit.check(bytes.saturating_add(reserve), what) } else { Ok(()) };
+        let maps = match maps {
+            Source::Host(maps) => maps,
+            Source::Device(_) => {
+                fits?;
+                let mut resident = backend.unwritten(maps.len(), what)?;
+                backend.copy(backend.read(&backend.input(maps)?), backend.view_mut(&mut resident));
+                return Ok(CoilMaps::Resident(resident));
+            }
+        };
         match fits.and_then(|()| backend.upload(maps, what)) {
             Ok(resident) => Ok(CoilMaps::Resident(resident)),
             Err(e) if backend.is_gpu() && matches!(e.kind(), ErrorKind::OutOfDeviceMemory | ErrorKind::MemoryLimit) => {

@@ -1,8 +1,9 @@
 //! Sample weights of the gridding reconstruction and of filtered backprojection.
 
+use super::samples::SampleArray;
 use super::state::basis_factor;
 use super::Encoding;
-use crate::backend::Backend;
+use crate::backend::{Backend, ChebyshevSeries, Reals};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
 use crate::base::real::Real;
@@ -14,15 +15,27 @@ use crate::reconstruction::spokes::Spokes;
 use std::sync::Arc;
 
 impl<T: Real, B: Backend<T>> Encoding<T, B> {
-    /// Returns phi(k_m), the Fourier transform of the voxel shape at sample `m`.
-    pub(super) fn phi(&self, m: usize) -> f64 {
-        basis_factor(self.basis, self.trajectory.coordinates.iter().map(|k| k[m].wide()))
+    /// Returns a function that computes phi(k_m), the Fourier transform of the voxel shape, at sample m.
+    pub(super) fn phi(&self) -> Result<impl Fn(usize) -> f64 + Sync + '_> {
+        let k = match self.basis {
+            VoxelBasis::Point => Vec::new(),
+            VoxelBasis::Box => self.trajectory.axes(self.b())?,
+        };
+        Ok(move |m: usize| basis_factor(self.basis, k.iter().map(|k| k[m].wide())))
     }
 
-    /// Returns phi^2 w of sample `m`, its factor in E^H W E.
-    pub fn normal_weight(&self, m: usize) -> f64 {
-        let phi = self.phi(m);
-        phi * phi * self.weighting.weights.as_ref().map_or(1.0, |w| w[m].wide())
+    /// Returns a function that computes phi^2 w of sample m, its factor in E^H W E.
+    pub fn normal_weight(&self) -> Result<impl Fn(usize) -> f64 + Sync + '_> {
+        let (phi, weights) = (self.phi()?, self.host_weights()?);
+        Ok(move |m: usize| {
+            let phi = phi(m);
+            phi * phi * weights.map_or(1.0, |w| w[m].wide())
+        })
+    }
+
+    /// Returns the caller's density weights on the host; `None` if all are 1.
+    pub fn host_weights(&self) -> Result<Option<&[T]>> {
+        self.weighting.weights.as_ref().map(|w| w.host(self.b())).transpose()
     }
 
     /// Returns `Unsupported` if the plan has a field or decay map.
@@ -49,7 +62,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if let Some(backprojection) = &*slot {
             return Ok(backprojection.clone());
         }
-        let k = self.trajectory.axes();
+        let k = self.trajectory.axes(self.b())?;
         let spokes = Spokes::of(&k, &self.dims)?;
         let batch_size = self.execution.batch_size;
         let bytes = fbp::bytes(self.b(), self.samples, spokes.readout, &self.dims, batch_size);
@@ -66,18 +79,37 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         if let Some(weights) = &*slot {
             return Ok(weights.clone());
         }
+        let weights = Arc::new(match self.scaled_on_device()? {
+            Some(weights) => weights,
+            None => self.scaled_on_host()?,
+        });
+        *slot = Some(weights.clone());
+        Ok(weights)
+    }
+
+    /// Scales the caller's weights in the memory of a GPU; returns `None` if weights and coordinates are not both there.
+    fn scaled_on_device(&self) -> Result<Option<B::Array<T>>> {
+        let (b, coordinates) = (self.b(), &self.trajectory.coordinates);
+        let device = self.weighting.weights.as_ref().and_then(SampleArray::device);
+        let (Some(weights), VoxelBasis::Point) = (device, self.basis) else { return Ok(None) };
+        let k: Vec<Reals<B, T>> = coordinates.iter().filter_map(SampleArray::device).map(|k| b.view(k)).collect();
+        if k.len() != coordinates.len() {
+            return Ok(None);
+        }
+        let Some(scale) = gridding_scale_on(b, &k, b.view(weights), &self.dims)? else { return Ok(None) };
+        // A constant function of time, times the weights.
+        let series = ChebyshevSeries { interval: [0.0, 1.0], functions: 1, coefficients: &[scale] };
+        b.series_values(b.view(weights), series, 0, Some(b.view(weights))).map(Some)
+    }
+
+    /// Scales the caller's weights, or computes weights.
+    fn scaled_on_host(&self) -> Result<B::Array<T>> {
         let workers = self.b().workers();
-        let k = self.trajectory.axes();
-        let weights = match &self.weighting.weights {
+        let k = self.trajectory.axes(self.b())?;
+        let phi = self.phi()?;
+        let weights = match self.host_weights()? {
             Some(w) => {
-                let weight = |m: usize| w[m].wide();
-                let scale = match &self.weighting.adjoint_weights {
-                    // These are the weights, as phi = 1.
-                    Some(resident) if self.basis == VoxelBasis::Point => {
-                        gridding_scale_on(self.b(), &k, &self.dims, weight, resident)?
-                    }
-                    _ => gridding_scale(workers, &k, &self.dims, weight)?,
-                };
+                let scale = gridding_scale(workers, &k, &self.dims, |m| w[m].wide())?;
                 collect(workers, w.len(), "the density weights", |m| T::of(w[m].wide() * scale))?
             }
             None => {
@@ -88,12 +120,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         let values = match self.basis {
             VoxelBasis::Point => weights,
             VoxelBasis::Box => {
-                let value = |m: usize| T::of(weights[m].wide() * self.phi(m));
+                let value = |m: usize| T::of(weights[m].wide() * phi(m));
                 collect(workers, self.samples, "the density weights", value)?
             }
         };
-        let weights = Arc::new(self.b().upload(&values, "the density weights")?);
-        *slot = Some(weights.clone());
-        Ok(weights)
+        self.b().upload(&values, "the density weights")
     }
 }
