@@ -362,14 +362,15 @@ impl<T: Real> Gridder<T> {
         let gathering = InterpolationConfig::new(axes, width, real, size, samples, properties.shared);
         let (layout, n) = (spreading.layout(size), samples as f64);
         let tiles = |layout: TileLayout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>();
-        let (spread_tiles, gather_tiles) = (tiles(layout), tiles(gathering.layout(size)));
+        let spread_tiles = tiles(layout);
         let over = |a: usize| if size[a] == 1 { 0 } else { width - 1 };
         // Number of tiles that evenly distributed samples touch in total.
         let pairs = (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * n;
         let length = spreading.length(pairs as usize);
-        let tiles = [spread_tiles, gather_tiles];
-        let lengths = [length.brief, GATHERED];
-        let sorted = sample_sort::bytes(samples, real, size.iter().product(), tiles, pairs, lengths);
+        let taps = [width, over(1) + 1, width];
+        let longest = |pairs: usize| spreading.length(pairs).brief;
+        let gather_layout = gathering.layout(size);
+        let sorted = sample_sort::bytes(samples, real, [&layout, &gather_layout], taps, pairs, longest, GATHERED);
         // Planes of the segments of tiles with several segments: at most one more per tile than its samples fill.
         let full = pairs / length.usual as f64;
         let shared_tiles = full.min(spread_tiles);
