@@ -276,7 +276,7 @@ impl MemoryRequirements {
         product(&[arrays, self.size.samples, self.real])
     }
 
-    /// Returns the bytes of coordinates and weights that a plan on a GPU keeps there, except for weights that are sample
+    /// Returns the bytes of coordinates and weights that a plan on a GPU keeps there, without weights that are sample
     /// factors.
     fn device_samples(&self) -> usize {
         let weights = self.size.weights && self.size.basis == VoxelBasis::Box;

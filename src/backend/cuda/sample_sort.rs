@@ -165,8 +165,8 @@ fn tiles_touched(layout: &TileLayout, taps: [usize; 3]) -> usize {
     touched(0) * touched(1) * touched(2)
 }
 
-/// Returns the number of pairs of a tile and a sample for which a list is allocated: the largest possible number if it
-/// is small, so that the host need not wait for the number; otherwise `None`.
+/// Returns the largest possible number of pairs of a tile and a sample if a list for all of them is small, otherwise
+/// `None`. With a small list the host need not wait for the true number.
 fn pairs_bound(samples: usize, touched: usize) -> Option<usize> {
     samples.checked_mul(touched).filter(|&pairs| pairs <= MAX_BOUND_BYTES / 4)
 }
