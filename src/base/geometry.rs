@@ -257,7 +257,7 @@ impl<'a, T: Real> Geometry<'a, T> {
     /// Checks all sizes and values.
     pub fn check(&self) -> Result<()> {
         self.check_sizes()?;
-        self.check_on_host("this check")?;
+        self.check_on_host("this computation")?;
         self.check_numbers(&SerialExecutor).map(|_| ())
     }
 

@@ -36,6 +36,10 @@ impl ScanSize {
     /// # Errors
     /// As [`ScanSize::of`].
     pub fn with_calibration<T: Real>(geometry: &Geometry<'_, T>, calibration: usize) -> Result<Self> {
+        if geometry.on_device.is_some() {
+            // All samples are counted, as their coordinates are not on the host.
+            return Ok(ScanSize { calibration, ..Self::lengths(geometry) });
+        }
         let k = &geometry.coordinates;
         let central_samples = coils::central_samples(k, &geometry.dims, calibration);
         let edge = k.iter().any(|k| !is_in_range(min_max(&SerialExecutor, k)));
