@@ -624,8 +624,12 @@ typedef struct {
     // that gives values which meet it. If no tolerance is set, the plan is created. recon_plan_info then reports its
     // error, and RECON_WARNING_TOLERANCE that the error exceeds the default.
     uint32_t width;
-    // Zero.
-    uint32_t reserved;
+    // Not 0: coordinates, weights and coil_maps of the geometry, and those of recon_plan_set_trajectory,
+    // recon_plan_set_weights and recon_plan_set_coil_maps, are addresses in the GPU's memory. They are checked and
+    // sorted there, and are complete for work that was queued earlier on `stream`. RECON_UNSUPPORTED with voxel lists,
+    // field_map, decay_map and times, and with several GPUs; RECON_INVALID_ARGUMENT with RECON_DEVICE_CPU, and for
+    // addresses that are not on the plan's GPU.
+    uint32_t geometry_on_device;
 } recon_options;
 
 // Progress of recon_cg.
@@ -1302,7 +1306,8 @@ recon_status recon_plan_create(const recon_geometry *geometry, const recon_optio
 //
 // - geometry: its sizes are read, and whether weights and coil_maps are NULL. With a field map or a decay map, the
 //   maps, times and coil_maps are read too, since their range decides. With coordinates, memory->host_coil_maps counts
-//   the samples in the centre of k-space; if coordinates are NULL, it counts all samples. Other arrays are not read.
+//   the samples in the centre of k-space; if coordinates are NULL or geometry_on_device is set, it counts all samples.
+//   Other arrays are not read.
 // - options: as for recon_plan_create, or NULL. A memory_limit is used only if it decides how the plan computes.
 //   Exceeding it is not an error here.
 // - memory: written, except its calibration, which is read.

@@ -2,10 +2,11 @@
 //
 // Axes are x, y, z with x fastest. A 2D grid has x and z; its y is one cell, where the window is one tap of value 1.
 // The samples are sorted by samples.cu. Spreading: each tile of the grid has a list of the samples whose windows touch
-// it. The samples are in the order of their windows' first planes along z. One warp works through a list. A lane sums columns of cells along z, and keeps
-// in registers as many planes as the window is long. When a window starts at a higher plane than the previous one, the
-// lane writes the planes below it, which no later sample reaches. Long lists are cut into segments. Each segment writes
-// its own planes, and `sum_segments` adds them. No sum is atomic, so results are repeatable.
+// it. The samples are in the order of their windows' first planes along z. One warp works through a list. A lane sums
+// columns of cells along z, and keeps in registers as many planes as the window is long. When a window starts at a
+// higher plane than the previous one, the lane writes the planes below it, which no later sample reaches. Long lists
+// are cut into segments. Each segment writes its own planes, and `sum_segments` adds them. No sum is atomic, so that
+// results are repeatable.
 // Interpolation: samples are sorted by the tile in which their windows start. A block copies the tile, and the
 // cells beyond it that windows reach, to shared memory. In 3D each group of lanes sums one sample at a time. In 2D each
 // lane sums a different sample: neighbouring lanes have samples of the same rows, so that they rarely read different

@@ -6,10 +6,10 @@
 //
 // A bin is a part of one plane of a tile of interpolation, small enough that all windows which start in it touch the
 // same tiles of spreading. The samples are sorted by bins with a stable radix sort from the lowest digit to the highest
-// (Adinets and Merrill, "Onesweep", 2022): a block ranks its samples, publishes its counts, adds those of the blocks
-// before it, and moves the coordinates. The list of a tile then consists of runs of consecutive samples, whose ends are
-// known from the starts of the bins. Equal keys keep their order and all sums are of integers, so the result depends
-// only on the input.
+// (Adinets and Merrill, "Onesweep", 2022). A block ranks its samples and publishes its counts. It adds the counts of
+// the blocks before it, and moves the coordinates. The list of a tile then consists of runs of consecutive samples,
+// whose ends are known from the starts of the bins. Equal keys keep their order and all sums are of integers, so the
+// result depends only on the input.
 //
 // Coordinates move together with the keys, so that no pass reads them at random.
 

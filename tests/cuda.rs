@@ -667,8 +667,8 @@ fn geometries_may_be_on_the_gpu() {
     check::<f64>(&[18, 20, 16], 20_000);
 }
 
-/// Sorts samples that lie in few cells or one, at the edges of k-space, and on grids smaller than a tile: transforms are
-/// those of the CPU, and the same in each run.
+/// Sorts samples that lie in few cells or one, at the edges of k-space, and on grids smaller than a tile. Transforms
+/// are those of the CPU, and the same in each run.
 #[test]
 fn samples_may_lie_anywhere() {
     let Some(_one) = alone("samples in few cells") else { return };
@@ -689,7 +689,7 @@ fn samples_may_lie_anywhere() {
         let (gpu, again, cpu) = (run(Device::Cuda(vec![0])), run(Device::Cuda(vec![0])), run(Device::Cpu));
         assert!(bytes(&gpu.0) == bytes(&again.0) && bytes(&gpu.1) == bytes(&again.1), "{dims:?}");
         let errors = [distance(&gpu.0, &wide(&cpu.0)), distance(&gpu.1, &wide(&cpu.1))];
-        assert!(errors.iter().all(|e| *e < 4.0 * tolerance), "{dims:?}, {samples} samples: {errors:.1e?}");
+        assert!(errors.iter().all(|e| *e < 4.0 * tolerance), "{dims:?}, {samples} samples: {errors:?}");
     }
     for dims in [&[64, 48][..], &[9, 7], &[300, 17], &[1, 40], &[24, 20, 28], &[7, 9, 11], &[1, 5, 40]] {
         check::<f32>(dims, 1, |_| 0.31, 1e-4);

@@ -257,7 +257,7 @@ impl<'a, T: Real> Geometry<'a, T> {
     /// Checks all sizes and values.
     pub fn check(&self) -> Result<()> {
         self.check_sizes()?;
-        self.check_on_host("this check")?;
+        self.check_on_host("this computation")?;
         self.check_numbers(&SerialExecutor).map(|_| ())
     }
 
@@ -382,8 +382,7 @@ impl<'a, T: Real> Geometry<'a, T> {
     /// which 0.5 is equivalent to -0.5. For a list of voxels, 0.5 becomes the largest number below. `ranges` are the
     /// `coordinates` of [`InputRanges`].
     pub(crate) fn coordinates_within(&self, workers: &dyn Workers, ranges: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
-        let (low, high) = (T::of(-0.5), T::of(0.5));
-        let top = if self.voxels.is_some() { T::below_half() } else { low };
+        let (low, high, top) = (T::of(-0.5), T::of(0.5), self.top());
         let within = |k: T| match k {
             k if k < low => low,
             k if k >= high => top,
@@ -396,6 +395,15 @@ impl<'a, T: Real> Geometry<'a, T> {
             collect(workers, k.len(), "the coordinates", |m| within(k[m])).map(Cow::Owned)
         };
         self.coordinates.iter().zip(ranges).map(axis).collect()
+    }
+
+    /// Returns the coordinate that replaces 0.5, see [`Geometry::coordinates_within`].
+    pub(crate) fn top(&self) -> T {
+        if self.voxels.is_some() {
+            T::below_half()
+        } else {
+            T::of(-0.5)
+        }
     }
 
     /// Returns a warning if k covers less than the image's size suggests. Axes of one voxel are ignored, and a list of

@@ -36,6 +36,10 @@ impl ScanSize {
     /// # Errors
     /// As [`ScanSize::of`].
     pub fn with_calibration<T: Real>(geometry: &Geometry<'_, T>, calibration: usize) -> Result<Self> {
+        if geometry.on_device.is_some() {
+            // All samples are counted, as their coordinates are not on the host.
+            return Ok(ScanSize { calibration, ..Self::lengths(geometry) });
+        }
         let k = &geometry.coordinates;
         let central_samples = coils::central_samples(k, &geometry.dims, calibration);
         let edge = k.iter().any(|k| !is_in_range(min_max(&SerialExecutor, k)));
@@ -277,6 +281,13 @@ impl MemoryRequirements {
         product(&[arrays, self.size.samples, self.real])
     }
 
+    /// Returns the bytes of coordinates and weights that a plan on a GPU keeps there, without weights that are sample
+    /// factors.
+    fn device_samples(&self) -> usize {
+        let weights = self.size.weights && self.size.basis == VoxelBasis::Box;
+        product(&[self.size.dims.len() + usize::from(weights), self.size.samples, self.real])
+    }
+
     /// Returns the bytes of the images of a batch.
     fn image_batch(&self) -> usize {
         product(&[self.batch_size, self.size.voxels(), self.complex()])
@@ -307,20 +318,24 @@ impl MemoryRequirements {
     /// Returns the extra bytes while the trajectory is replaced. `points` are the bytes of the new sorted samples if
     /// window and grid stay, otherwise `None`. `same_arrays` means that the buffers of a batch stay as well.
     pub fn trajectory_change(&self, points: Option<usize>, same_arrays: bool) -> usize {
-        let geometry = if self.has_device_memory { 0 } else { self.geometry_copy() };
+        let geometry = if self.has_device_memory { self.device_samples() } else { self.geometry_copy() };
         let buffers = if same_arrays { 0 } else { self.transform_buffers(true) };
         sum(&[points.unwrap_or(self.transform), self.sample_factors(), self.field, geometry, buffers])
     }
 
     /// Returns the extra bytes while the weights are replaced.
     pub fn weight_change(&self) -> usize {
-        let copy = usize::from(self.size.weights && !self.has_device_memory);
+        let is_kept = !self.has_device_memory || self.size.basis == VoxelBasis::Box;
+        let copy = usize::from(self.size.weights && is_kept);
         product(&[self.weight_arrays() + copy, self.size.samples, self.real])
     }
 
     /// Returns the bytes that the plan holds where it computes, without coil maps on a GPU, as they can be streamed.
     pub fn held_without_maps(&self) -> usize {
-        let (geometry, maps) = if self.has_device_memory { (0, 0) } else { (self.geometry_copy(), self.maps()) };
+        let (geometry, maps) = match self.has_device_memory {
+            true => (self.device_samples(), 0),
+            false => (self.geometry_copy(), self.maps()),
+        };
         sum(&[self.transform, self.field, self.sample_factors(), geometry, maps])
     }
 

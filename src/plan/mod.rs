@@ -91,8 +91,9 @@ impl<T: Real> Plan<T> {
         let _mode = FloatMode::standard();
         let _interrupt = ActiveInterrupt::new(options.interrupt.clone());
         geometry.check_sizes()?;
-        // Every plan copies coordinates and weights. Check their memory first, as reading billions takes a minute.
-        let arrays = geometry.dims.len() + usize::from(geometry.has_weights());
+        // Plans copy coordinates and weights. Check their memory first, as reading billions takes a minute.
+        let is_on_host = usize::from(geometry.on_device.is_none());
+        let arrays = is_on_host * (geometry.dims.len() + usize::from(geometry.has_weights()));
         check_available(product(&[arrays, geometry.samples(), size_of::<T>()]), "the trajectory")?;
         let ((engine, ranges), device_selection) = factory::create_engine(geometry, options)?;
         let InputRanges { coordinates: ranges, weight, map } = ranges;

@@ -152,7 +152,8 @@ pub(crate) fn bytes<T: Real, B: Backend<T>>(
     let grid = checked_product(&[&sizes[..], &[complex]].concat(), "the density grid")?;
     // The weights, the previous weights, the argument of C, and its result.
     let host = product(&[samples, 2 * size_of::<f64>() + 2 * complex]);
-    let caller = if backend.is_gpu() { product(&[samples, complex]) } else { 0 };
+    // Copies of the coordinates and of the argument.
+    let caller = if backend.is_gpu() { product(&[samples, complex + dims.len() * size_of::<T>()]) } else { 0 };
     let device = [backend.gridder_bytes(samples, &sizes, window.width, 1), grid, product(&[samples, complex]), caller];
     Ok(StepBytes { device: sum(&device), host })
 }

@@ -130,10 +130,23 @@ fn missing_devices_grids_and_q_are_errors() {
     }
     let o = options(|o| (o.device, o.pointers_on_device) = (1, 1));
     create_fails(&g, &o, RECON_INVALID_ARGUMENT, &["pointers_on_device is 1", "RECON_DEVICE_CPU"]);
+    if beyond == 0 {
+        create_fails(&g, &options(|o| o.geometry_on_device = 1), RECON_NO_DEVICE, &["driver"]);
+    } else {
+        // Addresses of the host.
+        let o = options(|o| o.geometry_on_device = 1);
+        create_fails(&g, &o, RECON_INVALID_ARGUMENT, &["not in the memory of a GPU"]);
+    }
+    let o = options(|o| (o.device, o.geometry_on_device) = (1, 1));
+    create_fails(&g, &o, RECON_INVALID_ARGUMENT, &["geometry_on_device is 1", "RECON_DEVICE_CPU"]);
     let map = vec![0.0f32; VOXELS];
     let times = vec![0.0f32; SAMPLES];
     let with_map = recon_geometry { field_map: map.as_ptr().cast(), ..g };
     create_fails(&with_map, &options(|_| ()), RECON_INVALID_ARGUMENT, &["field map", "times"]);
+    if beyond > 0 {
+        let o = options(|o| o.geometry_on_device = 1);
+        create_fails(&with_map, &o, RECON_UNSUPPORTED, &["geometry_on_device is set", "field_map"]);
+    }
     let only_times = recon_geometry { times: times.as_ptr().cast(), ..g };
     create_fails(&only_times, &options(|_| ()), RECON_INVALID_ARGUMENT, &["times", "field map"]);
 

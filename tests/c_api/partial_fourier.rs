@@ -126,6 +126,7 @@ fn unsuitable_partial_fourier_calls_are_refused() {
     refused(&|_, _, how| how.tolerance = -1.0, RECON_INVALID_ARGUMENT, &["tolerance", "-1"]);
     refused(&|_, _, how| how.struct_size = 20, RECON_UNKNOWN_STRUCT_SIZE, &["recon_partial_fourier_options"]);
     refused(&|_, o, _| o.pointers_on_device = 1, RECON_UNSUPPORTED, &["pointers_on_device"]);
+    refused(&|_, o, _| o.geometry_on_device = 1, RECON_UNSUPPORTED, &["geometry_on_device"]);
     refused(&|g, _, _| g.basis = 1, RECON_UNSUPPORTED, &["boxes"]);
     // The first lines only.
     refused(&|g, _, _| g.samples = (10 * N) as u64, RECON_INVALID_ARGUMENT, &["no side of k-space is missing"]);

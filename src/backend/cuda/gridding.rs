@@ -363,8 +363,10 @@ impl<T: Real> Gridder<T> {
             Some(previous) => previous.bins.clone(),
             None => Bins::new(gpu, axes, width, spread_layout, gather_layout)?,
         };
-        let lists =
-            sort_samples(gpu, k, &bins, |pairs| spreading.length(pairs, arrays), gathering.samples_per_block(n))?;
+        // The sort may know only a bound, much larger than the number of pairs.
+        let expected = expected_pairs(&spread_layout, width, n) as usize;
+        let length = |pairs: usize| spreading.length(pairs.min(expected), arrays);
+        let lists = sort_samples(gpu, k, &bins, length, gathering.samples_per_block(n))?;
         let SampleLists { points, list, spread_segments, gather_segments, slots, cut_tiles, counts } = lists;
         let places = gathering.restores(n, properties.cache).then(|| gpu.array::<u32>(n, WHAT)).transpose()?;
         if let Some(places) = &places {
@@ -410,14 +412,21 @@ impl<T: Real> Gridder<T> {
         let gathering = InterpolationConfig::new(axes, width, real, size, samples, properties.shared);
         let (layout, n) = (spreading.layout(size), samples as f64);
         let tiles = |layout: TileLayout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>();
-        let (spread_tiles, gather_tiles) = (tiles(layout), tiles(gathering.layout(size)));
-        let over = |a: usize| if size[a] == 1 { 0 } else { width - 1 };
-        // Number of tiles that evenly distributed samples touch in total.
-        let pairs = (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * n;
+        let spread_tiles = tiles(layout);
+        let pairs = expected_pairs(&layout, width, samples);
         let length = spreading.length(pairs as usize, arrays);
-        let tiles = [spread_tiles, gather_tiles];
-        let lengths = [length.brief, gathering.samples_per_block(samples)];
-        let sorted = sample_sort::bytes(samples, real, size.iter().product(), tiles, pairs, lengths);
+        let taps = [width, if size[1] == 1 { 1 } else { width }, width];
+        let longest = |most: usize| spreading.length(most.min(pairs as usize), arrays).brief;
+        let gather_layout = gathering.layout(size);
+        let sorted = sample_sort::bytes(
+            samples,
+            real,
+            [&layout, &gather_layout],
+            taps,
+            pairs,
+            longest,
+            gathering.samples_per_block(samples),
+        );
         // Planes of the segments of tiles with several segments: at most one more per tile than its samples fill.
         let full = pairs / length.usual as f64;
         let shared_tiles = full.min(spread_tiles);
@@ -500,6 +509,12 @@ impl<T: Real> Gridder<T> {
             }
         }
     }
+}
+
+/// Returns the number of tiles that the windows of evenly distributed samples touch in total.
+fn expected_pairs(layout: &TileLayout, width: usize, samples: usize) -> f64 {
+    let over = |a: usize| if layout.size[a] == 1 { 0 } else { width - 1 };
+    (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * samples as f64
 }
 
 /// Returns an error for sizes beyond the kernels' integers.

@@ -156,6 +156,22 @@ struct BinTables {
     touched: usize,
 }
 
+/// Returns the maximum number of tiles that a window of these lengths touches.
+fn tiles_touched(layout: &TileLayout, taps: [usize; 3]) -> usize {
+    let touched = |a: usize| {
+        let (size, tile) = (layout.size[a] as usize, layout.tile[a] as usize);
+        // The last tile of an axis may be smaller.
+        (1 + (taps[a] - 1).div_ceil(tile) + usize::from(size % tile != 0)).min(layout.tiles[a] as usize)
+    };
+    touched(0) * touched(1) * touched(2)
+}
+
+/// Returns the largest possible number of pairs of a tile and a sample if a list for all of them is small, otherwise
+/// `None`. With a small list the host need not wait for the true number.
+fn pairs_bound(samples: usize, touched: usize) -> Option<usize> {
+    samples.checked_mul(touched).filter(|&pairs| pairs <= MAX_BOUND_BYTES / 4)
+}
+
 /// Returns the tile of interpolation of each cell of an axis, times 2^16, and the class of the cell in the tile. All
 /// windows that start in one class touch the same tiles of spreading. `taps` is the window's length.
 fn classes(size: usize, gather: usize, spread: usize, taps: usize) -> (Vec<u32>, usize) {
@@ -239,12 +255,7 @@ impl BinTables {
             runs_y: runs_y as u32,
             runs_x: runs_x as u32,
         };
-        let touched = |a: usize, taps: usize| {
-            let most = 1 + (taps - 1).div_ceil(spread_tile[a]);
-            // The last tile of an axis may be smaller.
-            (most + usize::from(size[a] % spread_tile[a] != 0)).min(size[a].div_ceil(spread_tile[a]))
-        };
-        let touched = touched(0, width) * touched(1, taps_y) * touched(2, width);
+        let touched = tiles_touched(&spread, [width, taps_y, width]);
         BinTables { layout, runs, cells: x.into_iter().chain(y).chain(z).collect(), rows, columns, touched }
     }
 }
@@ -293,6 +304,34 @@ enum CountAt {
     End = 6,
 }
 
+/// Memory of the lists that is 0 at first: counts, and the states of scans and schedules.
+struct ListZeros {
+    array: DeviceArray<u64>,
+    counts: Range<usize>,
+    starts: Range<usize>,
+    spread: Range<usize>,
+    gather: Range<usize>,
+    classes: Range<usize>,
+}
+
+impl ListZeros {
+    fn new(gpu: &Gpu, tiles: usize, gather_tiles: usize) -> Result<Self> {
+        let mut parts = Parts::default();
+        let counts = parts.add(CountAt::End as usize);
+        let [starts, spread, gather] = [tiles, tiles, gather_tiles].map(|n| parts.add(scan_states(n) + 1));
+        let classes = parts.add(SCHEDULE_ZEROS);
+        Ok(ListZeros { array: gpu.zeros::<u64>(parts.0, WHAT)?, counts, starts, spread, gather, classes })
+    }
+
+    fn part(&self, range: &Range<usize>) -> DeviceSlice<'_, u64> {
+        self.array.view().part(range.clone())
+    }
+
+    fn count_at(&self, which: CountAt) -> DevicePointer<u64> {
+        self.array.pointer().offset(self.counts.start + which as usize)
+    }
+}
+
 /// Lists for spreading and interpolation.
 pub struct SampleLists<T> {
     pub points: SortedPoints<T>,
@@ -313,23 +352,35 @@ fn passes(bins: usize) -> usize {
     bits.div_ceil(DIGIT_BITS).max(1) as usize
 }
 
-/// Returns the approximate bytes of sorted samples, including scratch that is kept for later arrays. `tiles` are the
-/// numbers of tiles of spreading and interpolation, `pairs` of those and samples that touch them.
-pub fn bytes(samples: usize, real: usize, cells: usize, tiles: [f64; 2], pairs: f64, lengths: [usize; 2]) -> f64 {
+/// Returns the approximate bytes of sorted samples, including scratch that is kept for later arrays. `pairs` is the
+/// approximate number of pairs of a tile and a sample, `longest` gives the length of segments for spreading.
+pub fn bytes(
+    samples: usize,
+    real: usize,
+    [spread, gather]: [&TileLayout; 2],
+    taps: [usize; 3],
+    pairs: f64,
+    longest: impl Fn(usize) -> usize,
+    gathered: usize,
+) -> f64 {
+    let tiles = [spread, gather].map(|layout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>());
+    let cells = spread.size.iter().map(|&n| f64::from(n)).product::<f64>();
+    let pairs = pairs_bound(samples, tiles_touched(spread, taps)).map_or(pairs, |bound| bound as f64);
+    let lengths = [longest(pairs as usize), gathered];
     let n = samples as f64;
     // About one bin per 8 cells.
-    let bins = cells as f64 / 8.0;
+    let bins = cells / 8.0;
     let passes = passes((bins as usize).max(2)) as f64;
     let states = 4.0 * DIGITS as f64 * passes * (n / (THREADS * ROUNDS / 2) as f64 + 64.0);
-    // Sorted records of two passes, points, planes and order.
-    let points = (3 * 4 * real + 2 + 4) as f64 * n;
+    // Records of two passes, one of which becomes the points, planes and order.
+    let points = (2 * 4 * real + 2 + 4) as f64 * n;
     let room = |tiles: f64, most: f64, longest: usize| tiles.min(most) + most / longest as f64;
     let segments = 40.0 * room(tiles[0], pairs, lengths[0]) + 28.0 * room(tiles[1], n, lengths[1]);
     points + states + 4.0 * bins + 4.0 * pairs + segments + 36.0 * tiles[0] + 8.0 * tiles[1]
 }
 
 /// The kernels of kernels/samples.cu on one GPU.
-struct Functions {
+struct SortFunctions {
     config: SortConfig,
     count_digits: Function,
     sort_first: Function,
@@ -339,12 +390,12 @@ struct Functions {
     list_touching: Function,
 }
 
-impl Functions {
+impl SortFunctions {
     fn new<T: Real>(gpu: &Gpu, axes: usize, samples: usize) -> Result<Self> {
         let config = SortConfig::new(axes, size_of::<T>(), samples, gpu.properties().shared);
         let kernels = config.kernels();
         let function = |name, shared| gpu.function(&kernels, name, shared);
-        Ok(Functions {
+        Ok(SortFunctions {
             config,
             count_digits: function("count_digits", 0)?,
             sort_first: function("sort_first", config.shared())?,
@@ -366,19 +417,12 @@ pub fn sort_samples<T: Real>(
     gathered: usize,
 ) -> Result<SampleLists<T>> {
     let n = k[0].len();
-    let functions = Functions::new::<T>(gpu, k.len(), n)?;
+    let functions = SortFunctions::new::<T>(gpu, k.len(), n)?;
     let sort = Sort::new(gpu)?;
     let (points, starts) = sort_points(gpu, &functions, &sort, k, bins)?;
 
     let (tiles, gather_tiles) = (bins.spread_tiles, bins.gather_tiles);
-    let states = [tiles, tiles, gather_tiles].map(|n| scan_states(n) + 1);
-    let mut parts = Parts::default();
-    let at_counts = parts.add(CountAt::End as usize);
-    let [at_starts, at_spread, at_gather] = states.map(|states| parts.add(states));
-    let at_classes = parts.add(SCHEDULE_ZEROS);
-    let zeros = gpu.zeros::<u64>(parts.0, WHAT)?;
-    let count_at = |which: CountAt| zeros.pointer().offset(at_counts.start + which as usize);
-
+    let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
     let counts = gpu.array::<u32>(tiles, WHAT)?;
     let [cells, rows, columns] = bins.pointers();
     let (layout, runs) = (bins.tables.layout, bins.tables.runs);
@@ -390,29 +434,27 @@ pub fn sort_samples<T: Real>(
     };
     let prefix = |n: usize| gpu.array::<u64>(n + 1, WHAT);
     let (tile_starts, firsts, gather_firsts) = (prefix(tiles)?, prefix(tiles)?, prefix(gather_tiles)?);
-    let part = |range: &Range<usize>| zeros.view().part(range.clone());
-    let of_starts = ScanTask::new(&counts, tiles, &tile_starts, part(&at_starts), count_at(CountAt::Pairs));
+    let of_starts =
+        ScanTask::new(&counts, tiles, &tile_starts, zeros.part(&zeros.starts), zeros.count_at(CountAt::Pairs));
     let of_gather = {
         let length = Length { usual: gathered, dense: n, brief: gathered };
-        let total = count_at(CountAt::GatherSegments);
-        let zeros = part(&at_gather);
-        ScanTask::new(&starts, gather_tiles, &gather_firsts, zeros, total)
+        let total = zeros.count_at(CountAt::GatherSegments);
+        ScanTask::new(&starts, gather_tiles, &gather_firsts, zeros.part(&zeros.gather), total)
             .of_differences(layout.span(), gather_tiles)
             .of_segments(length, 0)
     };
     let of_spread = |length| {
-        let total = count_at(CountAt::SpreadSegments);
-        ScanTask::new(&counts, tiles, &firsts, part(&at_spread), total).of_segments(length, 1)
+        let total = zeros.count_at(CountAt::SpreadSegments);
+        ScanTask::new(&counts, tiles, &firsts, zeros.part(&zeros.spread), total).of_segments(length, 1)
     };
     // For a few samples, a bound on the number of pairs is used instead of waiting for the number.
-    let bound = checked_product(&[n, bins.tables.touched], WHAT)?;
-    let (pairs, length) = if bound <= MAX_BOUND_BYTES / 4 {
+    let (pairs, length) = if let Some(bound) = pairs_bound(n, bins.tables.touched) {
         sort.scan(&[of_starts, of_gather, of_spread(length(bound))]);
         (bound, length(bound))
     } else {
         sort.scan(&[of_starts, of_gather]);
         let mut pairs = [0u64];
-        gpu.download(zeros.view().part(at_counts.start..at_counts.start + 1), &mut pairs)?;
+        gpu.download(zeros.part(&(zeros.counts.start..zeros.counts.start + 1)), &mut pairs)?;
         let length = length(pairs[0] as usize);
         sort.scan(&[of_spread(length)]);
         (pairs[0] as usize, length)
@@ -429,20 +471,20 @@ pub fn sort_samples<T: Real>(
         launch!(gpu, &functions.list_touching, warps(room), BLOCK, 0;
             runs, layout, cells, rows, columns, starts.pointer(), tile_starts.pointer(), firsts.pointer(), room as u64,
             FEW_SEGMENTS, list.pointer(), spread_segments.segments.pointer(), planes.pointer(), cut_tiles.pointer(),
-            count_at(CountAt::CutTiles))
+            zeros.count_at(CountAt::CutTiles))
     };
     let gather_room = gather_tiles.min(n) + n / gathered;
     let gather_segments = TileSegments::unwritten(gpu, gather_room)?;
     sort.cut(&starts, layout.span(), &gather_firsts, gather_room, &gather_segments);
     let slots = prefix(room)?;
     let slot_zeros = gpu.zeros::<u64>(scan_states(room) + 1, WHAT)?;
-    sort.scan(&[ScanTask::new(&planes, room, &slots, slot_zeros.view(), count_at(CountAt::Planes))]);
-    let segment_counts = [count_at(CountAt::SpreadSegments), count_at(CountAt::GatherSegments)];
+    sort.scan(&[ScanTask::new(&planes, room, &slots, slot_zeros.view(), zeros.count_at(CountAt::Planes))]);
+    let segment_counts = [CountAt::SpreadSegments, CountAt::GatherSegments].map(|which| zeros.count_at(which));
     let lists = [&spread_segments, &gather_segments];
-    sort.schedule(lists, segment_counts, [length.usual, gathered], part(&at_classes));
+    sort.schedule(lists, segment_counts, [length.usual, gathered], zeros.part(&zeros.classes));
 
     let mut found = [0u64; CountAt::End as usize];
-    gpu.download(part(&at_counts), &mut found)?;
+    gpu.download(zeros.part(&zeros.counts), &mut found)?;
     let [_, spread_count, gather_count, planes, few, many] = found.map(|n| n as usize);
     let counts = Counts { spread_segments: spread_count, gather_segments: gather_count, planes, few, many };
     Ok(SampleLists { points, list, spread_segments, gather_segments, slots, cut_tiles, counts })
@@ -451,7 +493,7 @@ pub fn sort_samples<T: Real>(
 /// Sorts the samples by bins. Returns the points, and the first point of each bin and their number.
 fn sort_points<T: Real>(
     gpu: &Gpu,
-    functions: &Functions,
+    functions: &SortFunctions,
     sort: &Sort<'_>,
     k: &[DeviceSlice<'_, T>],
     bins: &Bins,
@@ -459,11 +501,11 @@ fn sort_points<T: Real>(
     let (n, count) = (k[0].len(), bins.count());
     let passes = passes(count);
     assert!(passes <= MAX_PASSES);
-    let Functions { config, .. } = functions;
+    let SortFunctions { config, .. } = functions;
     let rounds = config.rounds(n);
     let pass_blocks = n.div_ceil(THREADS * rounds);
-    // Numbers of 32 bits, in words of 64: counts of digits, a counter of finished blocks, and for each pass a counter of
-    // started blocks and the states of blocks.
+    // Numbers of 32 bits, in words of 64: counts of digits, a counter of finished blocks, and for each pass a counter
+    // of started blocks and the states of blocks.
     let states = checked_product(&[pass_blocks, if config.wide { DIGITS } else { DIGITS / 2 }], WHAT)?;
     let mut parts = Parts::default();
     let at_digits = parts.add(MAX_PASSES * DIGITS / 2);
@@ -497,18 +539,20 @@ fn sort_points<T: Real>(
                 arrays, samples, layout, cells, shift, rounds as u32, digits, states, ticket)
         };
     }
+    // The points take the place of the records before the last pass.
+    let [even, odd] = moved;
+    let (sorted, free) = if passes % 2 == 1 { (even, odd) } else { (odd, even) };
     let points = SortedPoints {
-        records: gpu.array::<T>(4 * n, WHAT)?,
+        records: if passes > 1 { free } else { gpu.array::<T>(4 * n, WHAT)? },
         planes: gpu.array::<u32>(n.div_ceil(2), WHAT)?,
         order: gpu.array::<u32>(n, WHAT)?,
     };
     let mut starts = gpu.array::<u32>(count + 1, WHAT)?;
     gpu.fill(starts.view_mut(), 0xff);
-    let sorted = moved[(passes + 1) % 2].pointer();
     // SAFETY: the kernel's parameters are these; it reads n records, and writes n points and the starts of bins.
     unsafe {
         launch!(gpu, &functions.settle, blocks(n), BLOCK, 0;
-            sorted, samples, layout, cells, points.records.pointer(), points.planes.pointer(), points.order.pointer(),
+            sorted.pointer(), samples, layout, cells, points.records.pointer(), points.planes.pointer(), points.order.pointer(),
             starts.pointer())
     };
     sort.fill_starts(&starts, n, zeros.view().part(at_fill));

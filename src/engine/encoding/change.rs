@@ -72,7 +72,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// Creates the encoding after a change. It shares all unchanged parts with this one. `samples` are those of a new
-    /// trajectory in the memory of a GPU, if they are already there. `options` are those of this encoding; `band` and `params` come from [`Encoding::params_after`].
+    /// trajectory in the memory of a GPU, if they are already there. `options` are those of this encoding; `band` and
+    /// `params` come from [`Encoding::params_after`].
     pub fn with_change(
         &self,
         change: Change<'_, T>,

@@ -103,9 +103,7 @@ impl<T: Real, B: Backend<T>> SampleArrays<T, B> {
         let mut ranges = input_ranges(geometry.dims.len(), checked)?;
         let is_within = ranges.coordinates.iter().all(|&range| is_in_range(range));
         if !is_within {
-            let within = geometry.coordinates_within(b.workers(), &ranges.coordinates)?;
-            let geometry = Geometry { coordinates: within.iter().map(|k| &k[..]).collect(), ..geometry.clone() };
-            samples.coordinates = Self::uploaded(b, &Geometry { weights: None, ..geometry })?.coordinates;
+            samples.coordinates = wrapped(b, &samples.coordinates, geometry.top().wide())?;
         }
         geometry.check_voxels()?;
         ranges.map = geometry.coil_maps.map(|maps| check_coil_maps(b.workers(), maps)).transpose()?;
@@ -133,8 +131,7 @@ impl<T: Real, B: Backend<T>> SampleArrays<T, B> {
                 samples: count,
                 valid: if is_axis { VALID_COORDINATES } else { valid_weights::<T>() },
                 to: Some(b.view_mut(copy)),
-                // Voxels are at integers, for which 0.5 is equivalent to -0.5.
-                top: is_axis.then_some(-0.5),
+                top: is_axis.then(|| geometry.top().wide()),
             }
         };
         let mut checks: Vec<_> = inputs.iter().zip(&mut copies).enumerate().map(check).collect();
@@ -178,7 +175,8 @@ fn valid_weights<T: Real>() -> [f64; 2] {
     [0.0, T::LARGEST]
 }
 
-/// Returns the ranges of checked coordinates of `axes` axes, and of weights if they follow. Fails if a value is invalid.
+/// Returns the ranges of checked coordinates of `axes` axes, and of weights if they follow. Fails if a value is
+/// invalid.
 fn input_ranges<T: Real>(axes: usize, checked: Vec<CheckedValues<T>>) -> Result<InputRanges> {
     let mut ranges = InputRanges { coordinates: Vec::with_capacity(axes), weight: None, map: None };
     for (i, CheckedValues { range, invalid }) in checked.into_iter().enumerate() {
@@ -191,6 +189,24 @@ fn input_ranges<T: Real>(axes: usize, checked: Vec<CheckedValues<T>>) -> Result<
         }
     }
     Ok(ranges)
+}
+
+/// Returns copies of coordinates on a GPU that are within [-0.5, 0.5). Those from 0.5 on become `top`.
+fn wrapped<T: Real, B: Backend<T>>(b: &B, k: &[SampleArray<T, B>], top: f64) -> Result<Vec<SampleArray<T, B>>> {
+    let new = |k: &SampleArray<T, B>| b.unwritten::<T>(k.samples, COORDINATES);
+    let mut copies = k.iter().map(new).collect::<Result<Vec<_>>>()?;
+    let arrays = k.iter().filter_map(|k| Some((k.device()?, k.samples)));
+    let check = |((from, samples), copy)| ValueCheck {
+        from: b.view(from),
+        stride: 1,
+        samples,
+        valid: VALID_COORDINATES,
+        to: Some(b.view_mut(copy)),
+        top: Some(top),
+    };
+    b.check_values(&mut arrays.zip(&mut copies).map(check).collect::<Vec<_>>())?;
+    let copies = copies.into_iter().zip(k);
+    Ok(copies.map(|(copy, k)| SampleArray::on_device(copy, k.samples, COORDINATES)).collect())
 }
 
 /// Returns an array of a geometry in the memory of the plan's GPU.
