@@ -141,7 +141,8 @@ fn check_random_scan<T: Real>(tolerance: f64, random: &mut Random) {
     let k = random.trajectory::<T>(ndim, samples);
     let mut between = |low: f64, high: f64| low + (high - low) * (0.5 + random.uniform());
     let (start, length) = (between(-0.005, 0.01), between(-0.005, 0.03).max(0.0));
-    let (middle, width, slow) = (between(-200.0, 200.0), between(-100.0, 400.0).max(0.0), between(-10.0, 40.0).max(0.0));
+    let (middle, width, slow) =
+        (between(-200.0, 200.0), between(-100.0, 400.0).max(0.0), between(-10.0, 40.0).max(0.0));
     // Signals that grow before time 0 are limited to exp(60).
     let fast = 10f64.powf(between(1.0, if start < 0.0 { 3.0 } else { 4.0 }));
     let f: Vec<T> = (0..r[0].len()).map(|_| T::of(middle + between(-0.5, 0.5) * width)).collect();
