@@ -147,7 +147,7 @@ fn range_of_all<T: Real>(workers: &dyn Workers, values: &[T]) -> ValueRange {
             for (((&x, least), largest), sum) in some.iter().zip(&mut least).zip(&mut largest).zip(&mut sums) {
                 *least = if x < *least { x } else { *least };
                 *largest = if x > *largest { x } else { *largest };
-                *sum += x - x;
+                *sum += x * T::ZERO;
             }
         };
         let chunks = values[range].chunks_exact(LANES);

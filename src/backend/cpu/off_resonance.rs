@@ -224,11 +224,9 @@ pub fn sample_waves<T: SimdReal>(
         let kernel = SampleWaveKernel { times, series, frequency, samples: range, all_samples: samples, out: &shared };
         cpu.level.run(kernel);
     });
-    drop(shared);
     // The other shots have the same values.
     if period < samples {
-        let shared = SharedSlice::new(&mut out);
-        cpu.threads.run(series.functions, &|l| {
+        cpu.threads.run(series.functions, |l| {
             // SAFETY: each task has its own function.
             let values = unsafe { shared.part(l * samples, samples) };
             let (first, rest) = values.split_at_mut(period);

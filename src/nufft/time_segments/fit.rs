@@ -4,6 +4,7 @@ use super::exponents::{chebyshev, evenly_spaced, ExponentRange, PointGrid};
 use crate::base::dense::{add_scaled, LeastSquares};
 use crate::base::error::{try_collect, try_vec, Result};
 use std::f64::consts::PI;
+use std::ops::RangeInclusive;
 
 const WHAT: &str = "off-resonance";
 
@@ -16,7 +17,7 @@ pub(super) struct SegmentFitter<'a> {
     /// Relative rounding error of the plan's arrays.
     epsilon: f64,
     /// Maximum number of terms for which there are enough points and times.
-    pub max_terms: usize,
+    max_terms: usize,
     fitted: PointGrid,
     checked: PointGrid,
     /// Times at which errors are computed, and the weight of each in the mean over all times.
@@ -29,6 +30,8 @@ pub(super) struct SegmentFitter<'a> {
 pub(super) struct SegmentFit {
     /// Nodes relative to the middle of all times.
     pub nodes: Vec<f64>,
+    /// Number of equations of the fitted points.
+    equations: usize,
     solver: LeastSquares,
 }
 
@@ -54,9 +57,39 @@ impl<'a> SegmentFitter<'a> {
         Ok(SegmentFitter { range, epsilon, max_terms, fitted, checked, times, factors })
     }
 
+    /// Finds the smallest number of terms whose error is at most `tolerance`: upwards from the start of `terms`, or
+    /// else downwards. `nodes` returns the nodes for a number of terms. Returns the fit with its error, or that of the
+    /// largest number, whose error is the first one found above `last_limit`.
+    pub fn fewest_terms(
+        &mut self,
+        nodes: &dyn Fn(usize) -> Result<Vec<f64>>,
+        terms: RangeInclusive<usize>,
+        tolerance: f64,
+        last_limit: f64,
+    ) -> Result<(SegmentFit, f64)> {
+        let (start, max) = terms.into_inner();
+        let limit = |terms: usize| if terms < max { tolerance } else { last_limit };
+        let mut terms = start;
+        let mut best = self.fit(nodes(terms)?, limit(terms))?;
+        while best.1 > tolerance && terms < max {
+            terms += 1;
+            best = self.fit(nodes(terms)?, limit(terms))?;
+        }
+        while best.1 <= tolerance && terms > 1 && terms <= start {
+            match self.fit(nodes(terms - 1)?, tolerance)? {
+                fewer if fewer.1 <= tolerance => (best, terms) = (fewer, terms - 1),
+                _ => break,
+            }
+        }
+        Ok(best)
+    }
+
     /// Fits the weights at nodes relative to the middle of all times. Also returns the largest error relative to the
     /// signal of a voxel, or the first one found above `limit`.
-    pub fn fit(&self, nodes: Vec<f64>, limit: f64) -> Result<(SegmentFit, f64)> {
+    pub fn fit(&mut self, nodes: Vec<f64>, limit: f64) -> Result<(SegmentFit, f64)> {
+        if nodes.len() > self.max_terms {
+            *self = Self::new(self.range, 2 * nodes.len(), self.epsilon)?;
+        }
         let (terms, equations) = (nodes.len(), self.fitted.rows());
         // With decay, the rounding error of each term is an equation too, so that terms do not cancel.
         let rows = equations + if self.range.decay[1] > 0.0 { terms } else { 0 };
@@ -73,7 +106,7 @@ impl<'a> SegmentFitter<'a> {
                 *rounding = 1.5 * self.epsilon * (self.fitted.len() as f64).sqrt() * largest * mean;
             }
         }
-        let fit = SegmentFit { solver: LeastSquares::new(matrix, rows, terms, WHAT)?, nodes };
+        let fit = SegmentFit { solver: LeastSquares::new(matrix, rows, terms, WHAT)?, nodes, equations };
         let error = self.error(&fit, limit)?;
         Ok((fit, error))
     }
@@ -129,6 +162,7 @@ impl<'a> SegmentFitter<'a> {
     /// Computes the b_l of a fit as Chebyshev series, with the number of terms that the plan's precision requires.
     pub fn series(&self, fit: &SegmentFit) -> Result<Vec<f64>> {
         let (range, terms) = (self.range, fit.nodes.len());
+        assert_eq!(fit.equations, self.fitted.rows(), "the fit has other points");
         // exp(-a x) for x from 0 to 1 requires about 6 a^(1/2) terms in double precision.
         let decay = 6.0 * (2.0 * range.decay[1] * range.time).sqrt();
         let count = if range.time > 0.0 { 2 * terms + 24 + decay as usize } else { 1 };

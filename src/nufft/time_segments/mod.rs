@@ -122,25 +122,10 @@ impl TimeSegments {
             if max == 0 {
                 return Ok(());
             }
-            // The error for the maximum is part of the message, so it is computed for all times.
-            let limit = |terms: usize| if terms < max || has_sum { tolerance } else { f64::INFINITY };
-            // Search upwards from the expected number, or else downwards.
-            let start = if has_sum { max } else { expected.clamp(1, max) };
-            let mut terms = start;
-            let mut best_fit = fitter.fit(nodes(terms)?, limit(terms))?;
-            while best_fit.1 > tolerance && terms < max {
-                terms += 1;
-                if terms > fitter.max_terms {
-                    fitter = SegmentFitter::new(&range, (2 * terms).min(MAX_SEGMENTS), T::EPSILON)?;
-                }
-                best_fit = fitter.fit(nodes(terms)?, limit(terms))?;
-            }
-            while best_fit.1 <= tolerance && terms > 1 && terms <= start {
-                match fitter.fit(nodes(terms - 1)?, tolerance)? {
-                    fewer if fewer.1 <= tolerance => (best_fit, terms) = (fewer, terms - 1),
-                    _ => break,
-                }
-            }
+            // Without any sum, the error for the maximum is part of the message, so it is computed for all times.
+            let (start, last_limit) = if has_sum { (max, tolerance) } else { (expected.clamp(1, max), f64::INFINITY) };
+            let mut best_fit = fitter.fewest_terms(nodes, start..=max, tolerance, last_limit)?;
+            let terms = best_fit.0.nodes.len();
             // Add a few terms if the rounded sum exceeds the tolerance.
             for extra in 0..=3 {
                 if terms + extra > max {

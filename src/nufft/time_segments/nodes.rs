@@ -111,8 +111,8 @@ pub(super) fn prolate_nodes(c: f64, count: usize) -> Result<Vec<f64>> {
     Ok(nodes)
 }
 
-/// Returns the integral of (1 - k^2 sin^2 phi)^(1/2) from 0 to pi/2, for k from 0 to below 1, by the arithmetic-geometric
-/// mean (Abramowitz and Stegun, 17.6).
+/// Returns the integral of (1 - k^2 sin^2 phi)^(1/2) from 0 to pi/2, for k from 0 to below 1, by the
+/// arithmetic-geometric mean (Abramowitz and Stegun, 17.6).
 fn complete_elliptic_integral(k: f64) -> f64 {
     let (mut a, mut b, mut c) = (1.0, ((1.0 - k) * (1.0 + k)).sqrt(), k);
     let (mut sum, mut power) = (0.5 * c * c, 0.5);
