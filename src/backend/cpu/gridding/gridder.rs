@@ -113,6 +113,16 @@ impl<T: SimdReal> GriddingBuffers<T> {
     }
 }
 
+/// Returns the maximum number of arrays that a thread processes at once, and of spreadings in progress, in calls with
+/// at most `arrays` arrays.
+fn concurrent_arrays(has_array_tasks: bool, threads: usize, arrays: usize) -> [usize; 2] {
+    if has_array_tasks {
+        [1, threads.min(arrays).max(1)]
+    } else {
+        [arrays, 1]
+    }
+}
+
 impl<T: SimdReal> Gridder<T> {
     /// Sorts samples, see [`crate::backend::Backend::gridder`].
     pub fn new(
@@ -135,7 +145,7 @@ impl<T: SimdReal> Gridder<T> {
         let tiling = Tiling::new::<T>(level, grid, window[0].len());
         let samples = SortedSamples::new(threads, level, k, grid, &tiling)?;
         let has_array_tasks = is_task_per_array(threads.count(), count, grid, size_of::<Complex<T>>());
-        let together = if has_array_tasks { 1 } else { arrays };
+        let [together, spreadings] = concurrent_arrays(has_array_tasks, threads.count(), arrays);
         let sizes = BufferLengths::new::<T>(&tiling, longest_batch(count), together);
         let suffices =
             |buffers: &GriddingBuffers<T>| buffers.sizes.values >= sizes.values && buffers.sizes.cells >= sizes.cells;
@@ -143,7 +153,7 @@ impl<T: SimdReal> Gridder<T> {
             Some(previous) => previous.buffers.clone(),
             None => Arc::new(GriddingBuffers::new(threads.count(), sizes)?),
         };
-        let progress = Pool::filled(1, || samples.schedule.progress())?;
+        let progress = Pool::filled(spreadings, || samples.schedule.progress())?;
         let polynomials = Polynomials::new(window)?;
         Ok(Gridder { level, tiling, samples, arrays, has_array_tasks, polynomials, buffers, progress })
     }
@@ -152,9 +162,10 @@ impl<T: SimdReal> Gridder<T> {
     pub fn bytes(threads: usize, level: Level, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         let tiling = Tiling::new::<T>(level, grid, width);
         let has_array_tasks = is_task_per_array(threads, samples, grid, size_of::<Complex<T>>());
-        let together = if has_array_tasks { 1 } else { arrays };
+        let [together, spreadings] = concurrent_arrays(has_array_tasks, threads, arrays);
+        let progress = product(&[spreadings, Schedule::bytes_of_progress(&tiling)]);
         let work = BufferLengths::new::<T>(&tiling, longest_batch(samples), together).bytes::<T>();
-        sum(&[SortedSamples::<T>::bytes(&tiling, samples), product(&[threads, work])])
+        sum(&[SortedSamples::<T>::bytes(&tiling, samples), progress, product(&[threads, work])])
     }
 
     /// Returns whether each of several arrays is one task, see [`is_task_per_array`].

@@ -233,14 +233,19 @@ impl Schedule {
         Ok(MergeProgress { inside: counters()?, arrived: counters()?, failed: AtomicBool::new(false) })
     }
 
-    /// Estimates the bytes held for `samples` samples, with one spreading in progress.
+    /// Returns the bytes of the counters of one spreading.
+    pub fn bytes_of_progress(tiling: &Tiling) -> usize {
+        tiling.counts().iter().product::<usize>().saturating_mul(2 * size_of::<AtomicU32>())
+    }
+
+    /// Estimates the bytes held for `samples` samples, without spreadings in progress.
     pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
         let tiles: usize = tiling.counts().iter().product();
         // There is at most one part for each tile and one for each fraction of the samples.
         let parts = tiles.saturating_add((samples / MIN_PART).min(PART_SHARE));
         let neighbours = 3usize.pow(tiling.counts().iter().filter(|&&n| n > 1).count() as u32);
         let part = size_of::<TilePart>() + neighbours * size_of::<(u32, u32)>();
-        parts.saturating_mul(part).saturating_add(2 * tiles * size_of::<AtomicU32>())
+        parts.saturating_mul(part)
     }
 }
 
