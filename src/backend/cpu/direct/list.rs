@@ -120,14 +120,13 @@ impl<T: SimdReal> ListSumKernel<'_, T> {
             let from: [&[T]; D] = from_fn(|axis| &self.from.coordinates[axis][block.clone()]);
             let decay: &[T] = self.from.decay.map_or(&[], |decay| &decay[block.clone()]);
             for first in (0..self.out.len()).step_by(step) {
-                let group = |list: &[T; TO]| -> [T::V<A>; GROUP] {
-                    let list = &list[first..first + step];
-                    // SAFETY: the slice has GROUP vectors, of which this is vector i; the slice ends within TO, a
-                    // multiple of a group.
-                    from_fn(|i| unsafe { T::V::<A>::load(list[i * T::V::<A>::LANES..].as_ptr()) })
-                };
-                let p = to.each_ref().map(group);
-                let sums = block_sums::<T, T::V<A>, D, DECAYS>(from, decay, values, p, group(&to_decay));
+                let mut p = [[T::V::<A>::splat(T::ZERO); GROUP]; D];
+                for (p, axis) in p.iter_mut().zip(&to) {
+                    load_group(&axis[first..first + step], p);
+                }
+                let mut e = p[0];
+                load_group(&to_decay[first..first + step], &mut e);
+                let sums = block_sums::<T, T::V<A>, D, DECAYS>(from, decay, values, p, e);
                 for (total, sums) in total.iter_mut().zip(sums) {
                     for (total, sum) in total[first..first + step].chunks_exact_mut(T::V::<A>::LANES).zip(sums) {
                         let mut lanes = [T::ZERO; 16];
@@ -144,6 +143,16 @@ impl<T: SimdReal> ListSumKernel<'_, T> {
         for (i, out) in self.out.iter_mut().enumerate() {
             *out = Complex::new(T::of(total[0][i]), T::of(total[1][i]));
         }
+    }
+}
+
+/// Loads the vectors of a group of numbers.
+#[inline(always)]
+fn load_group<T: SimdReal, V: Vector<T>>(numbers: &[T], group: &mut [V; GROUP]) {
+    assert_eq!(numbers.len(), GROUP * V::LANES);
+    for (i, vector) in group.iter_mut().enumerate() {
+        // SAFETY: the slice has GROUP vectors, of which this is vector i.
+        *vector = unsafe { V::load(numbers.as_ptr().add(i * V::LANES)) };
     }
 }
 
