@@ -99,6 +99,10 @@ fn out_of_memory(bytes: usize, what: &str) -> Error {
 /// # Errors
 /// `OutOfHostMemory` if the system refuses.
 pub(crate) fn check_available(bytes: usize, what: &str) -> Result<()> {
+    if bytes == 0 {
+        // Systems refuse to provide nothing.
+        return Ok(());
+    }
     match mapped::is_available(bytes) {
         Some(true) => Ok(()),
         Some(false) => Err(out_of_memory(bytes, what)),

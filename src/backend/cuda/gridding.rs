@@ -90,16 +90,17 @@ impl SpreadingConfig {
         TileLayout::new(size, [0, 1, 2].map(|a| tile[a].min(size[a].div_ceil(2))))
     }
 
-    /// Returns the maximum number of samples of a segment, small enough to keep the whole GPU busy with `arrays`
-    /// arrays, but large compared with the planes that each segment of a cut tile writes. If tens of
-    /// thousands of samples meet, all roundings of a sum may have the same sign. Therefore segments are shorter there
-    /// in single precision, since their sums are added in double precision.
-    fn length(&self, pairs: usize, arrays: usize) -> Length {
+    /// Returns the maximum number of samples of a segment, small enough to keep the whole GPU busy, but large compared
+    /// with the planes that each segment of a cut tile writes. It does not depend on the number of arrays, so that
+    /// batches of any size give the same bits. If tens of thousands of samples meet, all roundings of a sum may have the
+    /// same sign. Therefore segments are shorter there in single precision, since their sums are added in double
+    /// precision.
+    fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
         let most = if self.tensor || self.bytes == 8 { 4096 } else { 1024 };
         // Half of the warps that data-centre GPUs run at once: the sums of more segments would take longer.
         const WARPS: usize = 1024;
-        let few = (pairs.saturating_mul(arrays) / WARPS).next_multiple_of(32).clamp(128, least);
+        let few = (pairs / WARPS).next_multiple_of(32).clamp(128, least);
         let usual = (pairs >> 15).clamp(few, most);
         let brief = match (self.bytes, self.tensor) {
             (4, true) => 256,
@@ -365,7 +366,7 @@ impl<T: Real> Gridder<T> {
         };
         // The sort may know only a bound, much larger than the number of pairs.
         let expected = expected_pairs(&spread_layout, width, n) as usize;
-        let length = |pairs: usize| spreading.length(pairs.min(expected), arrays);
+        let length = |pairs: usize| spreading.length(pairs.min(expected));
         let lists = sort_samples(gpu, k, &bins, length, gathering.samples_per_block(n))?;
         let SampleLists { points, list, spread_segments, gather_segments, slots, cut_tiles, counts } = lists;
         let places = gathering.restores(n, properties.cache).then(|| gpu.array::<u32>(n, WHAT)).transpose()?;
@@ -414,9 +415,9 @@ impl<T: Real> Gridder<T> {
         let tiles = |layout: TileLayout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>();
         let spread_tiles = tiles(layout);
         let pairs = expected_pairs(&layout, width, samples);
-        let length = spreading.length(pairs as usize, arrays);
+        let length = spreading.length(pairs as usize);
         let taps = [width, if size[1] == 1 { 1 } else { width }, width];
-        let longest = |most: usize| spreading.length(most.min(pairs as usize), arrays).brief;
+        let longest = |most: usize| spreading.length(most.min(pairs as usize)).brief;
         let gather_layout = gathering.layout(size);
         let sorted = sample_sort::bytes(
             samples,

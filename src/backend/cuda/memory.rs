@@ -376,8 +376,13 @@ mod tests {
         for (what, dims, method, normal, with_maps) in cases {
             let (samples, voxels) = (700, dims.iter().product::<usize>());
             let mut k: Vec<Vec<f32>> = (0..dims.len()).map(|a| numbers(samples, 0.618_034 * (a + 1) as f32)).collect();
-            // Gridding requires samples in the centre of k-space.
-            k.iter_mut().for_each(|k| k[0] = 0.0);
+            // Gridding and coil maps require samples in the centre of k-space: 8 Cartesian ones along each axis.
+            for (axis, (k, &n)) in k.iter_mut().zip(dims).enumerate() {
+                let central = 8usize.pow(dims.len() as u32);
+                k[..central].iter_mut().enumerate().for_each(|(i, k)| {
+                    *k = ((i >> (3 * axis) & 7) as f32 - 4.0) / n as f32;
+                });
+            }
             let k: Vec<&[f32]> = k.iter().map(|k| &k[..]).collect();
             let (weights, maps) = (vec![1.0f32; samples], complexes(voxels * COILS, 0.414_214));
             let options = Options { device: Device::Cuda(vec![index]), method, normal, ..Options::default() };

@@ -243,8 +243,15 @@ type Parts<V> = [[V; PANEL_VECTORS]; 2];
 /// `from` must be as long as the parts of a panel.
 #[inline(always)]
 unsafe fn load<T: SimdReal, V: Vector<T>>(from: &[T]) -> Parts<V> {
-    // SAFETY: the caller promises the parts of a panel.
-    from_fn(|part| from_fn(|p| unsafe { V::load(from.as_ptr().add((part * PANEL_VECTORS + p) * V::LANES)) }))
+    // Loops, because closures are not always inlined, and vectors would then be passed through memory.
+    let mut parts = [[V::splat(T::ZERO); PANEL_VECTORS]; 2];
+    for (part, vectors) in parts.iter_mut().enumerate() {
+        for (p, vector) in vectors.iter_mut().enumerate() {
+            // SAFETY: the caller promises the parts of a panel.
+            *vector = unsafe { V::load(from.as_ptr().add((part * PANEL_VECTORS + p) * V::LANES)) };
+        }
+    }
+    parts
 }
 
 /// Returns sum over u of (C(u) - i S(u)) applied to `R` lines from [`fold`]: C E_re + S D_im and C E_im - S D_re.
