@@ -133,7 +133,7 @@ def verdict(rows, what, device):
     again = [row for row in above if row.get("again", {}).get(what)]
     return (
         f"- {what}, above 1.0 that count: {len(above)}. Of these, {len(again)} were measured again three times at the"
-        f" end, and {len(staying(above, what))} were above 1.0 each time."
+        f"\n  end, and {len(staying(above, what))} were above 1.0 each time."
     )
 
 
@@ -163,7 +163,8 @@ TEXT = {
 - Times include the Python layer of each side. Cases in which recon takes 20 us or less do not count.""",
     "gpu": """\
 - transform: a call with an existing plan, arrays on the GPU, between two events, as a C program calls it.
-- transform, Python: the same through the Python layer of each side. That of cuFINUFFT takes 20 us.
+- transform, Python: the same through the Python layer of each side. cuFINUFFT's layer takes
+  20 us.
 - plan: its creation until the GPU has finished, from coordinates of the host or on the GPU. cuFINUFFT's plan includes
   setting its points, which are on the GPU in both cases.
 - call: plan, transform and destruction, with all arrays in the host's pageable memory or all on the GPU. For

@@ -34,8 +34,8 @@ fn plans_tell_why_they_compute_on_their_device() {
     assert_eq!((automatic.device_selection.cpu_ms, automatic.device_selection.gpu_ms), (0.0, 0.0));
 }
 
-/// Checks that small calls go to the CPU and large ones to the GPU, always the same way, and that the choice stays after
-/// a change of the plan.
+/// Checks that small calls go to the CPU and large ones to the GPU, always the same way, and that the choice stays
+/// after a change of the plan.
 #[test]
 fn the_faster_device_is_chosen() {
     if !has_gpu("the choice of the faster device") {

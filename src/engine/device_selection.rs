@@ -1,8 +1,8 @@
 //! The choice between CPU and GPU for device `auto`: the device that finishes a plan and one transform first.
 //!
-//! The choice depends on sizes, options and the properties of CPU and GPU only. It does not depend on measurements or on
-//! the state of the process, so that the same call gives the same bits on the same machine. The start of CUDA, which only
-//! the first plan of a process waits for, is therefore not counted.
+//! The choice depends on sizes, options and the properties of CPU and GPU only. It does not depend on measurements or
+//! on the state of the process, so that the same call gives the same bits on the same machine. The start of CUDA, which
+//! only the first plan of a process waits for, is therefore not counted.
 
 use crate::backend::call_size::CallSize;
 use crate::backend::cpu::thread_pool::requested_threads;

@@ -163,8 +163,8 @@ pub(crate) fn gridding_scale<T: Real>(
     scale_from(&reaches, dims, k[0].len(), largest, sums)
 }
 
-/// Computes [`gridding_scale`] of valid coordinates and weights in the memory of a backend; `None` if the backend is not
-/// faster than a loop on the host.
+/// Computes [`gridding_scale`] of valid coordinates and weights in the memory of a backend; `None` if the backend is
+/// not faster than a loop on the host.
 ///
 /// # Errors
 /// As [`gridding_scale`].

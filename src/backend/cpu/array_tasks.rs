@@ -1,9 +1,9 @@
 //! The division of the arrays of a call (coils, frames, segments) among threads: one array is one task.
 //!
 //! Otherwise the threads divide the samples and lines of every array. Few samples, or samples close to each other, are
-//! few parts of tiles, and threads that add neighbouring parts wait for one another. Different arrays never wait, and the
-//! grid of an array stays in the cache of its core from spreading to the FFT. The taps of a sample are computed for each
-//! array again, so that many samples are divided among the threads instead. Both divisions give the same bits.
+//! few parts of tiles, and threads that add neighbouring parts wait for one another. Different arrays never wait, and
+//! the grid of an array stays in the cache of its core from spreading to the FFT. The taps of a sample are computed for
+//! each array again, so that many samples are divided among the threads instead. Both divisions give the same bits.
 
 use super::thread_pool::Threads;
 use crate::base::sizes::product;
@@ -26,7 +26,8 @@ pub fn is_task_per_array(threads: usize, samples: usize, grid: &[usize], cell: u
     threads > 1 && samples <= most && product(&[product(grid), cell]) <= MAX_GRID
 }
 
-/// Calls `transform` for every array in parallel, with the threads of its task. Threads without an array help the others.
+/// Calls `transform` for every array in parallel, with the threads of its task. Threads without an array help the
+/// others.
 pub fn each_array(threads: &Threads, arrays: usize, transform: impl Fn(&Threads, TaskArray) + Sync) {
     let all_help = arrays < TASKS_PER_THREAD * threads.count();
     let share = threads.share(if all_help { 1 } else { threads.count() });

@@ -92,8 +92,8 @@ impl SpreadingConfig {
 
     /// Returns the maximum number of samples of a segment, small enough to keep the whole GPU busy, but large compared
     /// with the planes that each segment of a cut tile writes. It does not depend on the number of arrays, so that
-    /// batches of any size give the same bits. If tens of thousands of samples meet, all roundings of a sum may have the
-    /// same sign. Therefore segments are shorter there in single precision, since their sums are added in double
+    /// batches of any size give the same bits. If tens of thousands of samples meet, all roundings of a sum may have
+    /// the same sign. Therefore segments are shorter there in single precision, since their sums are added in double
     /// precision.
     fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };

@@ -87,7 +87,8 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         Ok(weights)
     }
 
-    /// Scales the caller's weights in the memory of a GPU; returns `None` if weights and coordinates are not both there.
+    /// Scales the caller's weights in the memory of a GPU; returns `None` if weights and coordinates are not both
+    /// there.
     fn scaled_on_device(&self) -> Result<Option<B::Array<T>>> {
         let (b, coordinates) = (self.b(), &self.trajectory.coordinates);
         let device = self.weighting.weights.as_ref().and_then(SampleArray::device);
