@@ -202,10 +202,8 @@ fn registry() -> Registry {
 
 /// Returns the number of threads for a request of `count`; 0 requests as many as the machine runs at once.
 pub fn requested_threads(count: usize) -> usize {
-    match count {
-        0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
-        n => n,
-    }
+    let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    Some(count).filter(|&count| count > 0).unwrap_or_else(all)
 }
 
 impl Threads {
@@ -218,8 +216,7 @@ impl Threads {
                 "{count} threads were requested: at most {MAX_THREADS} are supported, and 0 uses all processors"
             );
         }
-        let count = requested_threads(count);
-        let (registry, team) = Team::shared();
+        let (count, (registry, team)) = (requested_threads(count), Team::shared());
         let admitted = team.admit(count);
         team.leave(registry);
         admitted.map(|()| Threads { team, count, is_member: true })
