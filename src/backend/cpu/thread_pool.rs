@@ -612,9 +612,8 @@ mod tests {
         let all = (0..SLOTS + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6));
         assert_eq!(hits.into_inner(), all.sum::<usize>());
         // Other tests may briefly have regions at the same time.
-        let pool = &threads.team.pool;
-        let has_no_bit = |slots: &AtomicU32| slots.load(Ordering::SeqCst) == 0;
-        assert!(becomes_true(|| has_no_bit(&pool.held_slots) && has_no_bit(&pool.open_slots)));
+        let slots = || [&threads.team.pool.held_slots, &threads.team.pool.open_slots];
+        assert!(becomes_true(|| slots().iter().all(|slots| slots.load(Ordering::SeqCst) == 0)));
     }
 
     /// A panic must reach the caller, who turns it into an error, and the pool must remain usable.
