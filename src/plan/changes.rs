@@ -63,16 +63,17 @@ impl<T: Real> Plan<T> {
         geometry.check_sizes()?;
         call.params.check_same(geometry)?;
         self.change(call, started, |current| {
-            if current.limits.maxima.weight.is_some() && !geometry.has_weights() {
+            let options = &current.params.options;
+            let (engine, InputRanges { coordinates: ranges, weight, map }) =
+                current.engine.with_trajectory(geometry, options)?;
+            // Invalid values are reported first.
+            if current.limits.maxima.weight.is_some() && weight.is_none() {
                 bail!(
                     InvalidArgument,
                     "the plan has density weights, the new trajectory has none: set its weights in the geometry, or \
                      first remove the plan's weights"
                 );
             }
-            let options = &current.params.options;
-            let (engine, InputRanges { coordinates: ranges, weight, map }) =
-                current.engine.with_trajectory(geometry, options)?;
             let tolerance = tolerance_warning(&engine.info(), options);
             let warnings = geometry.extent_warning(&ranges).into_iter().chain(tolerance).chain(time_warning(geometry));
             let warnings = warnings.chain(engine.warning()).collect();
