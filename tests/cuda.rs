@@ -603,8 +603,7 @@ fn geometries_may_be_on_the_gpu() {
                 assert_eq!(plan.kspace_len(), samples * COILS);
             }
             let run = |plan: &Plan<T>| {
-                let mut results =
-                    vec![poisoned::<T>(scan.image.len()), poisoned(samples * COILS), poisoned(plan.q_len())];
+                let mut results = [poisoned::<T>(scan.image.len()), poisoned(samples * COILS), poisoned(plan.q_len())];
                 plan.weighted_adjoint(&scan.data, &mut results[0]).unwrap();
                 plan.forward(&scan.image, &mut results[1]).unwrap();
                 plan.q(&mut results[2]).unwrap();

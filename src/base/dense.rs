@@ -178,7 +178,8 @@ pub(crate) struct LeastSquares {
 
 impl LeastSquares {
     /// Decomposes a matrix into Q R by Gram and Schmidt's method. Each column is projected twice, so that Q is
-    /// orthogonal to rounding (Giraud et al., Numer. Math. 101:87, 2005). `what` names the matrix if memory runs out.
+    /// orthogonal to rounding (Giraud et al., Numerische Mathematik 101:87, 2005). `what` names the matrix if memory
+    /// runs out.
     pub fn new(mut matrix: Vec<f64>, rows: usize, columns: usize, what: &'static str) -> Result<Self> {
         let mut triangle = try_vec(columns * (columns + 1) / 2, 0.0, what)?;
         let mut largest = 0.0;
