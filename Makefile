@@ -28,7 +28,9 @@ CARGO_TARGET_DIR ?= target
 BUILT ?= $(CARGO_TARGET_DIR)/$(PROFILE)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-ABI := $(firstword $(subst ., ,$(VERSION)))
+MAJOR := $(firstword $(subst ., ,$(VERSION)))
+# The number in the soname and in the version node.
+ABI := $(shell sed -n 's/^abi = //p' Cargo.toml)
 # The libraries that librecon.a requires (rustc --print native-static-libs), except the unwinder: compilers add it
 # themselves, as -lgcc_s, or with -static as -lgcc_eh.
 PRIVATE_LIBS := -lutil -lrt -lpthread -lm -ldl -lc
@@ -41,13 +43,14 @@ bash := $(DESTDIR)$(DATADIR)/bash-completion/completions
 zsh := $(DESTDIR)$(DATADIR)/zsh/site-functions
 fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
-	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
+	-e 's|@VERSION@|$(VERSION)|g' -e 's|@MAJOR@|$(MAJOR)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
 .PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS) --package recon --package recon-files
+	@$(MAKE) --no-print-directory $(shared)
 
 program: build
 	$(CARGO) build $(CARGO_FLAGS) --package recon-cli
@@ -56,14 +59,30 @@ header:
 	RECON_UPDATE_HEADER=1 $(CARGO) test --locked --test header
 
 # Built here only if it was not built before.
-$(BUILT)/librecon.so:
+$(BUILT)/librecon.so $(BUILT)/librecon.a:
 	$(CARGO) build --lib $(CARGO_FLAGS)
 
-install: $(BUILT)/librecon.so
+# The shared library that is installed is linked here, from the code in librecon.a. rustc passes a version script without
+# a node for its own librecon.so. GNU ld refuses a second script, and LLD gives its node to no symbol. (GNU ld's
+# --default-symver works, but LLD does not know it.) The functions and the script follow from the header. CC and LDFLAGS
+# select the linker.
+shared := $(BUILT)/librecon.so.$(VERSION)
+functions = $(shell sed -n -f packaging/functions.sed include/recon.h)
+LINK := -Wl,--gc-sections,--no-undefined,--as-needed,--strip-debug,-O1,-z,relro,-z,now,-z,noexecstack
+
+$(BUILT)/recon.map: include/recon.h packaging/functions.sed Cargo.toml
+	@{ echo "RECON_$(ABI) {"; echo "    global:"; sed -n -f packaging/functions.sed include/recon.h | sed 's/.*/        &;/'; \
+		echo "    local:"; echo "        *;"; echo "};"; } > $@
+
+$(shared): $(BUILT)/librecon.a $(BUILT)/recon.map
+	$(CC) -shared -o $@ $(functions:%=-Wl,-u,%) $(BUILT)/librecon.a -Wl,--version-script=$(BUILT)/recon.map \
+		-Wl,-soname,librecon.so.$(ABI) $(LINK) $(LDFLAGS) $(PRIVATE_LIBS)
+
+install: $(shared)
 	install -d "$(include)" "$(lib)/pkgconfig" "$(lib)/cmake/recon"
 	install -m 644 include/recon.h "$(include)/recon.h"
 	install -m 644 "$(BUILT)/librecon.a" "$(lib)/librecon.a"
-	install -m 755 "$(BUILT)/librecon.so" "$(lib)/librecon.so.$(VERSION)"
+	install -m 755 "$(shared)" "$(lib)/librecon.so.$(VERSION)"
 	@if [ -e "$(BUILT)/librecon_files.a" ]; then set -x; install -m 644 "$(BUILT)/librecon_files.a" "$(lib)/librecon_files.a"; \
 	else echo "not installed: librecon_files.a, which recon.build in MATLAB needs (make builds it)"; fi
 	ln -sf librecon.so.$(VERSION) "$(lib)/librecon.so.$(ABI)"
