@@ -50,7 +50,7 @@ fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLU
 # recon_files is librecon with the readers of files for the MEX file.
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS) --package recon --package recon-files
-	@$(MAKE) --no-print-directory $(shared)
+	@if [ "$$(uname -s)" = Linux ]; then $(MAKE) --no-print-directory $(shared); fi
 
 program: build
 	$(CARGO) build $(CARGO_FLAGS) --package recon-cli
