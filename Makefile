@@ -3,6 +3,8 @@
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make check                                  formatting, lints, documents, fast tests, without root
 #   make test                                   everything that can be checked on this machine
+#   make test-aarch64                           the suites on 64-bit ARM (NEON) in an emulator: an hour or more
+#   make test-musl                              the suites of the static build with musl
 #   make mutants                                one-line changes that a test must find: an hour or more
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
 #   make bench-bundle                           the build, packed to run `make bench` on another machine
@@ -45,7 +47,7 @@ fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@MAJOR@|$(MAJOR)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
+.PHONY: build program header install install-program uninstall matlab deps check test test-aarch64 test-musl mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
@@ -194,6 +196,43 @@ test: deps
 			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \
 		else echo "skipped: checking the library for $$target (no rustup, or no network)"; fi; \
 	done
+
+# Test files that are left out for other platforms: tests of GPUs, of the header and the installed copy with this
+# machine's C compiler, of the sources' layers, of speed, and of page faults.
+HERE_ONLY := cuda cuda_choice cuda_contexts cuda_direct kernels header install layers cpu_direct page_faults
+# Too slow in an emulator: arrays of 12 GiB (large), and a process for each allocation (allocation_failures).
+SLOW_IN_EMULATOR := large allocation_failures
+suites = $(patsubst %,--test %,$(filter-out $(1),$(basename $(notdir $(wildcard tests/*.rs))) c_api plan scan_altered))
+# Optimised, because an emulator is 10 to 30 times slower than the processor.
+TEST_FLAGS ?= --locked --no-fail-fast --profile quick
+# Tests in which other programs start `recon` by its name: shells, make, Python, a C compiler.
+PROGRAM_HERE_ONLY := bar_on_a_terminal documents:: manual:: scan_example:: view::
+
+# In qemu, a program cannot start a program for ARM by its name: RECON_TEST_EMULATOR starts `recon` for its tests.
+arm := aarch64-unknown-linux-gnu
+emulator := qemu-aarch64 -L /usr/aarch64-linux-gnu
+on_arm := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc RECON_TEST_EMULATOR="$(emulator)" \
+	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(emulator)" $(CARGO) test $(TEST_FLAGS) --target $(arm)
+
+# For example: make test-aarch64 ARM_SUITES="--test nufft --test levels"
+ARM_SUITES ?= --lib $(call suites,$(HERE_ONLY) $(SLOW_IN_EMULATOR))
+
+test-aarch64: PACKAGES += gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+test-aarch64: deps
+	rustup target add $(arm)
+	$(on_arm) --package recon $(ARM_SUITES)
+	$(on_arm) --package recon-files --lib --tests
+	$(on_arm) --package recon-cli --test program -- $(foreach name,$(PROGRAM_HERE_ONLY),--skip $(name))
+
+musl := x86_64-unknown-linux-musl
+
+test-musl: deps
+	rustup target add $(musl)
+	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon --lib $(call suites,$(HERE_ONLY) large)
+	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-files --lib --tests
+	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-cli --test program -- --skip scan_example::
+	$(CARGO) run $(filter-out --no-fail-fast,$(TEST_FLAGS)) --target $(musl) --package recon-cli -- info \
+		| grep "cannot load the NVIDIA driver"
 
 # By hand only. For example: make mutants MUTANTS="--switched", which builds once for all changes.
 mutants: deps

@@ -203,16 +203,19 @@ typedef enum recon_device_reason {
 
 // Vector unit of the processor that a plan uses. Levels differ in speed and in rounding.
 typedef enum recon_simd {
-    // The level in the environment variable RECON_SIMD (baseline or sse, avx2, avx512). If the variable is not set
-    // or is auto, the best level of the processor. On AMD's Zen 4 that is avx512-256: gridding with vectors of 256
-    // bits, the rest with 512 bits. Any other value of the option takes precedence over the variable.
+    // The level in the environment variable RECON_SIMD (baseline or sse, avx2, avx512 on x86-64; baseline or neon
+    // on 64-bit ARM). If the variable is not set or is auto, the best level of the processor. On AMD's Zen 4 that
+    // is avx512-256: gridding with vectors of 256 bits, the rest with 512 bits. Any other value of the option
+    // takes precedence over the variable.
     RECON_SIMD_AUTO = 0,
-    // The level of every processor of the architecture: SSE2 on x86-64.
+    // The level of every processor of the architecture: SSE2 on x86-64, NEON on 64-bit ARM.
     RECON_SIMD_BASELINE = 1,
     // AVX2 with fused multiply-add.
     RECON_SIMD_AVX2 = 2,
     // AVX-512 F, VL, DQ and BW.
     RECON_SIMD_AVX512 = 3,
+    // NEON with fused multiply-add, of 64-bit ARM.
+    RECON_SIMD_NEON = 4,
 } recon_simd;
 
 // Family of gridding windows.
@@ -952,7 +955,7 @@ typedef struct recon_plan_properties {
     // Name of the device, ending in 0.
     char device[64];
     // Vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64,
-    // otherwise "portable"; "none" on a GPU.
+    // "neon" on 64-bit ARM, otherwise "portable"; "none" on a GPU.
     char simd[32];
     // Number of transforms that one transform with a field map or a decay map consists of, which follows from the
     // tolerance. 0 without maps, and with exact sums.

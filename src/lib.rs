@@ -31,8 +31,9 @@
 //! is in cycles per voxel; [`Geometry`] defines the model and the order of arrays.
 //!
 //! The library uses the best vector unit of the processor. [`Options::simd`] or the environment variable `RECON_SIMD`
-//! (`baseline` or `sse`, `avx2`, `avx512`) selects a different one; the option takes precedence. With the same vector
-//! unit, results have the same bits for any number of threads and on every call.
+//! (on x86-64 `baseline` or `sse`, `avx2`, `avx512`; on 64-bit ARM only `baseline` or `neon`) selects a different one;
+//! the option takes precedence. With the same vector unit, results have the same bits for any number of threads and on
+//! every call.
 //!
 //! A plan computes on an NVIDIA GPU if one is available ([`Options::device`]), otherwise on the CPU. Kernels are
 //! compiled with NVRTC when a plan first needs them. They are stored in the folder `RECON_CACHE_DIR`, or

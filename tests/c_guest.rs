@@ -158,8 +158,12 @@ fn check_log_callback(s: &RadialScan) {
     take_lines();
 }
 
+/// MXCSR of x86-64.
 #[cfg(target_arch = "x86_64")]
 mod float_mode {
+    /// Modes: flush to zero with denormals as zero; rounding up; rounding towards zero with all flags raised.
+    pub const MODES: [u32; 3] = [0x9fc0, 0x5f80, 0x7fbf];
+
     pub fn read() -> u32 {
         let mut mode = 0u32;
         // SAFETY: MXCSR is stored to valid memory.
@@ -172,13 +176,30 @@ mod float_mode {
     }
 }
 
+/// FPCR of 64-bit ARM.
+#[cfg(target_arch = "aarch64")]
+mod float_mode {
+    /// Modes: flush to zero, with the default NaN; rounding up; rounding towards zero.
+    pub const MODES: [u64; 3] = [3 << 24, 1 << 22, 3 << 22];
+
+    pub fn read() -> u64 {
+        let mode;
+        // SAFETY: every program may read the register.
+        unsafe { std::arch::asm!("mrs {}, fpcr", out(reg) mode) };
+        mode
+    }
+    pub fn set(mode: u64) {
+        // SAFETY: the modes of this file are valid, and Rust code between here and the next call does no arithmetic.
+        unsafe { std::arch::asm!("msr fpcr, {}", in(reg) mode) };
+    }
+}
+
 /// Checks that a call restores the floating-point mode, and that its results do not depend on the mode.
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn check_float_mode<R: PartialEq>(name: &str, call: impl Fn() -> R) {
     let standard = float_mode::read();
     let expected = call();
-    // Modes: flush to zero with denormals as zero; rounding up; rounding towards zero with all flags raised.
-    for mode in [0x9fc0, 0x5f80, 0x7fbf] {
+    for mode in float_mode::MODES {
         float_mode::set(mode);
         let result = call();
         let after = float_mode::read();
@@ -210,7 +231,7 @@ fn the_process_is_unchanged() {
 
     check_log_callback(&s);
 
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
         for threads in [1, 2] {
             check_float_mode("a reconstruction", || {

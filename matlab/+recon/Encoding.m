@@ -49,7 +49,7 @@ classdef Encoding
 %       'GpuArray'     true: data are gpuArrays, used without a copy. Default: true if k or Maps is a gpuArray
 %       'Threads'      CPU threads; default: all
 %       'MemoryLimit'  maximum memory of the operator in bytes
-%       'Simd'         'auto', 'baseline', 'avx2', 'avx512'
+%       'Simd'         'auto', 'baseline', 'avx2', 'avx512', 'neon'
 %       'Coils'        number of coils that are transformed together without maps; default 1: one by one
 %       'Frames'       number of frames that are transformed together; default 1: one by one
 %

@@ -81,18 +81,20 @@ pub enum Normal {
 /// The vector unit that a plan uses. Levels differ in speed and in rounding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Simd {
-    /// The level in the environment variable `RECON_SIMD` (`baseline` or `sse`, `avx2`, `avx512`). If it is unset or
-    /// `auto`, the best level of the processor. On AMD's Zen 4 that is a special level, `avx512-256`: gridding in
-    /// vectors of 256 bits, everything else in vectors of 512 bits. Any other value of this option overrides the
-    /// variable.
+    /// The level in the environment variable `RECON_SIMD` (`baseline` or `sse`, `avx2`, `avx512` on x86-64; `baseline`
+    /// or `neon` on 64-bit ARM). If it is unset or `auto`, the best level of the processor. On AMD's Zen 4 that is a
+    /// special level, `avx512-256`: gridding in vectors of 256 bits, everything else in vectors of 512 bits. Any other
+    /// value of this option overrides the variable.
     #[default]
     Auto,
-    /// The vector unit of every processor of the architecture: SSE2 on x86-64.
+    /// The vector unit of every processor of the architecture: SSE2 on x86-64, NEON on 64-bit ARM.
     Baseline,
     /// AVX2 with fused multiply-add.
     Avx2,
     /// AVX-512 F, VL, DQ and BW.
     Avx512,
+    /// NEON with fused multiply-add, of 64-bit ARM.
+    Neon,
 }
 
 impl fmt::Display for Simd {
@@ -102,19 +104,22 @@ impl fmt::Display for Simd {
             Simd::Baseline => "baseline",
             Simd::Avx2 => "avx2",
             Simd::Avx512 => "avx512",
+            Simd::Neon => "neon",
         })
     }
 }
 
 impl FromStr for Simd {
     type Err = ();
-    /// Parses the name of a level, as `Display` writes it, or `sse`.
+    /// Parses the name of a level, as `Display` writes it, or `sse` on x86-64.
     fn from_str(name: &str) -> std::result::Result<Self, ()> {
         match name {
             "auto" => Ok(Simd::Auto),
-            "baseline" | "sse" => Ok(Simd::Baseline),
+            "baseline" => Ok(Simd::Baseline),
+            "sse" if cfg!(target_arch = "x86_64") => Ok(Simd::Baseline),
             "avx2" => Ok(Simd::Avx2),
             "avx512" => Ok(Simd::Avx512),
+            "neon" => Ok(Simd::Neon),
             _ => Err(()),
         }
     }

@@ -45,7 +45,8 @@ pub struct PlanInfo {
     pub device: String,
     /// Why the plan computes on this device.
     pub device_selection: DeviceSelection,
-    /// The vector unit in use: `sse`, `avx2` or `avx512` on x86-64, else `portable`; `none` on a GPU.
+    /// The vector unit in use: `sse`, `avx2`, `avx512` or `avx512-256` on x86-64, `neon` on 64-bit ARM, else
+    /// `portable`; `none` on a GPU.
     pub simd: &'static str,
     /// Number of CPU threads that compute, the caller's included. Smaller than requested if the system refused threads.
     pub threads: usize,

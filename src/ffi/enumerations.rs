@@ -230,16 +230,19 @@ c_enum! {
 c_enum! {
     /// Vector unit of the processor that a plan uses. Levels differ in speed and in rounding.
     pub enum recon_simd "simd" for Simd {
-        /// The level in the environment variable RECON_SIMD (baseline or sse, avx2, avx512). If the variable is not set
-        /// or is auto, the best level of the processor. On AMD's Zen 4 that is avx512-256: gridding with vectors of 256
-        /// bits, the rest with 512 bits. Any other value of the option takes precedence over the variable.
+        /// The level in the environment variable RECON_SIMD (baseline or sse, avx2, avx512 on x86-64; baseline or neon
+        /// on 64-bit ARM). If the variable is not set or is auto, the best level of the processor. On AMD's Zen 4 that
+        /// is avx512-256: gridding with vectors of 256 bits, the rest with 512 bits. Any other value of the option
+        /// takes precedence over the variable.
         RECON_SIMD_AUTO = 0 is Auto, "auto";
-        /// The level of every processor of the architecture: SSE2 on x86-64.
+        /// The level of every processor of the architecture: SSE2 on x86-64, NEON on 64-bit ARM.
         RECON_SIMD_BASELINE = 1 is Baseline, "baseline";
         /// AVX2 with fused multiply-add.
         RECON_SIMD_AVX2 = 2 is Avx2, "avx2";
         /// AVX-512 F, VL, DQ and BW.
         RECON_SIMD_AVX512 = 3 is Avx512, "avx512";
+        /// NEON with fused multiply-add, of 64-bit ARM.
+        RECON_SIMD_NEON = 4 is Neon, "neon";
     }
 }
 

@@ -238,7 +238,7 @@ pub struct recon_plan_properties {
     /// Name of the device, ending in 0.
     pub device: [c_char; 64],
     /// Vector unit in use, ending in 0: "sse", "avx2", "avx512" or "avx512-256" (see RECON_SIMD_AUTO) on x86-64,
-    /// otherwise "portable"; "none" on a GPU.
+    /// "neon" on 64-bit ARM, otherwise "portable"; "none" on a GPU.
     pub simd: [c_char; 32],
     /// Number of transforms that one transform with a field map or a decay map consists of, which follows from the
     /// tolerance. 0 without maps, and with exact sums.

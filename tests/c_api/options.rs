@@ -209,8 +209,12 @@ fn options_of_older_headers_are_read() {
 #[test]
 fn the_requested_vector_unit_is_used() {
     let s = Scene::<f32>::new();
-    for (simd, name) in [(1, if cfg!(target_arch = "x86_64") { "sse" } else { "portable" }), (2, "avx2"), (3, "avx512")]
-    {
+    let baseline = match std::env::consts::ARCH {
+        "x86_64" => "sse",
+        "aarch64" => "neon",
+        _ => "portable",
+    };
+    for (simd, name) in [(1, baseline), (2, "avx2"), (3, "avx512"), (4, "neon")] {
         let o = options(|o| (o.device, o.simd) = (1, simd));
         let mut plan = null_mut();
         // SAFETY: structures and arrays are alive.
@@ -242,7 +246,7 @@ fn errors_for_unknown_values_list_the_known_ones() {
         check(&g, &options(|o| o.normal = bad), "normal", "1 (RECON_NORMAL_TOEPLITZ)");
         check(&g, &options(|o| o.window = bad), "window", "3 (RECON_WINDOW_MINIMAX)");
         check(&g, &options(|o| o.device = bad), "device", "1 (RECON_DEVICE_CPU)");
-        check(&g, &options(|o| o.simd = bad), "simd", "3 (RECON_SIMD_AVX512)");
+        check(&g, &options(|o| o.simd = bad), "simd", "4 (RECON_SIMD_NEON)");
         let plan = Handle::new(&g, &options(|_| ()));
         let mut w = vec![POISON as f32; SAMPLES];
         // SAFETY: the array has the length documented.

@@ -149,8 +149,13 @@ fn benchmarks_print_all_keys() {
 
 /// `--simd` overrides RECON_SIMD. A level that the processor does not have is an error that contains the level.
 #[test]
-#[cfg(target_arch = "x86_64")]
 fn simd_option_overrides_the_environment() {
+    // The lowest level of this architecture, and the variable's word for it.
+    let (lowest, word) = match std::env::consts::ARCH {
+        "x86_64" => ("sse", "sse"),
+        "aarch64" => ("neon", "neon"),
+        _ => ("portable", "baseline"),
+    };
     let dir = TempDir::new();
     let bench = |options: &str, variable: &str| {
         let line = format!("bench radial2d --runs 1 --tolerance 1e-2 --json {options}");
@@ -160,15 +165,17 @@ fn simd_option_overrides_the_environment() {
         let level = serde_json::from_slice::<serde_json::Value>(&out.stdout).map(|v| v["simd"].clone());
         level.map_err(|_| String::from_utf8(out.stderr).unwrap())
     };
-    assert_eq!(bench("", "sse").unwrap(), "sse");
-    assert_eq!(bench("--simd baseline", "mmx").unwrap(), "sse");
+    assert_eq!(bench("", word).unwrap(), lowest);
+    assert_eq!(bench("--simd baseline", "mmx").unwrap(), lowest);
     let refused = bench("", "mmx").unwrap_err();
     assert!(refused.starts_with("recon: error: ") && refused.contains("RECON_SIMD is 'mmx'"), "{refused}");
     let best = bench("", "").unwrap();
-    for (level, is_available) in
-        [("avx2", best != "sse"), ("avx512", best.as_str().is_some_and(|best| best.starts_with("avx512")))]
-    {
-        match bench(&format!("--simd {level}"), "sse") {
+    for (level, is_available) in [
+        ("avx2", best == "avx2" || best.as_str().is_some_and(|best| best.starts_with("avx512"))),
+        ("avx512", best.as_str().is_some_and(|best| best.starts_with("avx512"))),
+        ("neon", best == "neon"),
+    ] {
+        match bench(&format!("--simd {level}"), word) {
             Ok(used) => assert!(is_available && used == level, "{level}: {used}"),
             Err(error) => assert!(!is_available && error.contains(level), "{error}"),
         }

@@ -58,7 +58,7 @@ impl TempDir {
     }
 
     pub fn command(&self, line: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_recon"));
+        let mut command = crate::common::emulated(env!("CARGO_BIN_EXE_recon"));
         command.args(line.split_whitespace()).current_dir(&self.0).env_remove("RUST_LOG");
         command.env_remove("RECON_SIMD").stdin(Stdio::null());
         command

@@ -269,7 +269,7 @@ fn contents_of_a_scan_are_counted() {
 
 /// docs/program.md lists the libraries that the program needs at run time.
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn needed_libraries_are_documented() {
     let program = env!("CARGO_BIN_EXE_recon");
     let text = crate::common::run(std::process::Command::new("readelf").args(["-d", program]));
@@ -284,6 +284,19 @@ fn needed_libraries_are_documented() {
     let mut documented: Vec<_> = sentence.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     documented.sort();
     assert_eq!(needed, documented);
+}
+
+/// A static program needs none, and `info` says that it has no GPU.
+#[test]
+#[cfg(all(target_env = "musl", target_feature = "crt-static"))]
+fn static_program_needs_no_libraries_and_has_no_gpu() {
+    let text = crate::common::run(std::process::Command::new("readelf").args(["-d", env!("CARGO_BIN_EXE_recon")]));
+    assert!(!text.contains("(NEEDED)"), "{text}");
+    let dir = TempDir::new();
+    let info = dir.ok("info");
+    assert!(info.contains("driver       none: this static build cannot load the NVIDIA driver"), "{info}");
+    dir.ok("simulate --matrix 16,16 --trajectory radial --shots 25 --samples 32 -o scan.h5");
+    dir.fails(1, "grid scan.h5 --device cuda -o image.h5", &["this static build cannot load the NVIDIA driver"]);
 }
 
 /// Ctrl-C while the program waits for another process to open the other end of a FIFO.

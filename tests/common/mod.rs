@@ -141,7 +141,8 @@ pub fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Returns the levels of this processor's vector unit, the lowest first. Prints a line for each missing level.
+/// Returns the levels of this processor's vector unit, the lowest first. Prints a line for each missing level of its
+/// architecture.
 pub fn levels() -> Vec<Simd> {
     let has = |simd: &Simd| match level(*simd) {
         Ok(_) => true,
@@ -151,7 +152,11 @@ pub fn levels() -> Vec<Simd> {
             false
         }
     };
-    [Simd::Baseline, Simd::Avx2, Simd::Avx512].into_iter().filter(has).collect()
+    let all: &[Simd] = match cfg!(target_arch = "x86_64") {
+        true => &[Simd::Baseline, Simd::Avx2, Simd::Avx512],
+        false => &[Simd::Baseline],
+    };
+    all.iter().copied().filter(has).collect()
 }
 
 /// Returns the level of a plan with this option.
@@ -194,6 +199,16 @@ pub fn root() -> &'static Path {
         let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
         folders.find(|folder| folder.join("include/recon.h").exists()).expect("a folder with include/recon.h")
     })
+}
+
+/// Returns a command that runs a program which was built for the tested platform. On a different machine, this is the
+/// emulator in RECON_TEST_EMULATOR, a program and its arguments.
+pub fn emulated(program: &str) -> std::process::Command {
+    let emulator = std::env::var("RECON_TEST_EMULATOR").unwrap_or_default();
+    let mut words = emulator.split_whitespace().chain([program]);
+    let mut command = std::process::Command::new(words.next().unwrap());
+    command.args(words);
+    command
 }
 
 /// Runs a command that must succeed. Returns its standard output, then its error output.

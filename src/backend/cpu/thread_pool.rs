@@ -556,6 +556,7 @@ fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::float_mode::is_standard;
     use crate::base::workers::SharedSlice;
 
     /// Waits for a condition, long enough for a loaded machine. Returns whether the condition became true.
@@ -651,12 +652,8 @@ mod tests {
         let all = std::sync::Barrier::new(3);
         threads.run(3, |_| {
             all.wait();
-            #[cfg(target_arch = "x86_64")]
             if std::thread::current().name().is_some_and(|n| n.starts_with("recon ")) {
-                let mut mode = 0u32;
-                // SAFETY: MXCSR is stored to valid memory.
-                unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode) };
-                assert_eq!(mode & !0x3f, 0x1f80);
+                assert!(is_standard());
             }
             names.lock().unwrap().insert(std::thread::current().name().unwrap_or("unnamed").to_owned());
         });

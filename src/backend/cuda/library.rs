@@ -12,6 +12,9 @@ use std::sync::OnceLock;
 /// Lowest CUDA version of a supported driver, in the driver's notation: 11.4.
 const OLDEST_DRIVER: i32 = 11040;
 
+/// Whether this is a static build with musl, whose `dlopen` loads nothing.
+pub const IS_STATIC: bool = cfg!(all(target_env = "musl", target_feature = "crt-static"));
+
 /// Status after which the driver does nothing more for this process; 0 if there was none.
 static FATAL: AtomicU32 = AtomicU32::new(0);
 
@@ -122,6 +125,9 @@ fn forked() -> Error {
 }
 
 fn start_driver() -> Result<()> {
+    if IS_STATIC {
+        bail!(NoDevice, "this static build cannot load the NVIDIA driver: use a build for glibc, or device cpu");
+    }
     // SAFETY: loading the driver's library runs its initialisers only.
     if !unsafe { cu::is_culib_present() } {
         bail!(NoDevice, "there is no NVIDIA driver on this machine (libcuda.so.1): install it, or use device cpu");
@@ -202,6 +208,9 @@ pub fn nvrtc() -> Result<(u32, u32)> {
 }
 
 fn load_nvrtc() -> Result<(u32, u32)> {
+    if IS_STATIC {
+        bail!(DriverIncomplete, "this static build cannot load NVRTC: use a build for glibc, or device cpu");
+    }
     let missing = |why: &str| {
         Error::new(
             ErrorKind::DriverIncomplete,

@@ -71,13 +71,15 @@ choices!(
     SimdKind for Simd {
         /// The level in RECON_SIMD, or else the best level of the processor
         Auto,
-        /// The level that every processor has: SSE2 on x86-64
-        #[value(alias = "sse")]
+        /// The level that every processor has: SSE2 on x86-64, NEON on 64-bit ARM
+        #[cfg_attr(target_arch = "x86_64", value(alias = "sse"))]
         Baseline,
         /// AVX2 with fused multiply-add
         Avx2,
         /// AVX-512
-        Avx512
+        Avx512,
+        /// NEON of 64-bit ARM
+        Neon
     }
 );
 choices!(

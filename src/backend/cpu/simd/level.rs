@@ -9,6 +9,15 @@ use std::marker::PhantomData;
 #[cfg(target_arch = "x86_64")]
 use std::sync::OnceLock;
 
+/// The values of RECON_SIMD for processors of this architecture.
+const LEVEL_NAMES: &str = if cfg!(target_arch = "x86_64") {
+    "auto, baseline, sse, avx2 or avx512"
+} else if cfg!(target_arch = "aarch64") {
+    "auto, baseline or neon"
+} else {
+    "auto or baseline"
+};
+
 /// A vector unit of this processor. Only the detection creates levels, so that [`Level::run`] is safe.
 ///
 /// ```compile_fail
@@ -20,7 +29,7 @@ pub struct Level(pub(super) Unit);
 /// A vector unit, and how it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Unit {
-    /// The unit of every processor of the target: SSE2 on x86-64.
+    /// The unit of every processor of the target: SSE2 on x86-64, NEON on 64-bit ARM.
     Baseline,
     /// AVX2 with fused multiply-add.
     #[cfg(target_arch = "x86_64")]
@@ -56,8 +65,7 @@ impl Level {
                 Ok(simd) => (simd, " by the environment variable RECON_SIMD"),
                 Err(()) => bail!(
                     UnknownValue,
-                    "the environment variable RECON_SIMD is '{name}': set it to auto, baseline, sse, avx2 or avx512, or \
-                     unset it"
+                    "the environment variable RECON_SIMD is '{name}': set it to {LEVEL_NAMES}, or unset it"
                 ),
             },
             _ => (simd, ""),
@@ -65,6 +73,7 @@ impl Level {
         let requested = match simd {
             Simd::Auto => available.last().map(|level| level.suited_to_processor()),
             Simd::Baseline => available.first().copied(),
+            Simd::Neon => available.first().copied().filter(|_| cfg!(target_arch = "aarch64")),
             #[cfg(target_arch = "x86_64")]
             Simd::Avx2 => available.iter().copied().find(|&level| level == Level(Unit::Avx2)),
             #[cfg(target_arch = "x86_64")]
@@ -142,6 +151,7 @@ impl Level {
     pub fn name(self) -> &'static str {
         match self.0 {
             Unit::Baseline if cfg!(target_arch = "x86_64") => "sse",
+            Unit::Baseline if cfg!(target_arch = "aarch64") => "neon",
             Unit::Baseline => "portable",
             #[cfg(target_arch = "x86_64")]
             Unit::Avx2 => "avx2",
@@ -188,20 +198,29 @@ mod tests {
         assert_eq!(choose(&available, Simd::Auto, None).unwrap(), best);
         assert_eq!(choose(&available, Simd::Auto, Some("")).unwrap(), best);
         assert_eq!(choose(&available, Simd::Auto, Some("auto")).unwrap(), best);
-        for name in ["sse", "baseline"] {
+        for name in [available[0].name(), "baseline"].into_iter().filter(|&name| name != "portable") {
             assert_eq!(choose(&available, Simd::Auto, Some(name)).unwrap(), Level(Unit::Baseline));
         }
         assert_eq!(choose(&available, Simd::Baseline, Some("avx512")).unwrap(), Level(Unit::Baseline));
         let e = choose(&available, Simd::Auto, Some("mmx")).unwrap_err();
         assert!(e.kind() == ErrorKind::UnknownValue && e.message().contains("RECON_SIMD is 'mmx'"), "{e}");
         let old = [Level(Unit::Baseline)];
+        let (foreign, foreign_baseline) = if cfg!(target_arch = "aarch64") { ("avx2", "sse") } else { ("neon", "") };
+        let by_variable = format!("level {foreign} was requested by the environment variable RECON_SIMD, but");
         for (simd, variable, words) in [
             (Simd::Avx512, None, "level avx512 was requested, but"),
             (Simd::Auto, Some("avx2"), "level avx2 was requested by the environment variable RECON_SIMD, but"),
+            (Simd::Auto, Some(foreign), &*by_variable),
         ] {
             let e = choose(&old, simd, variable).unwrap_err();
             assert_eq!(e.kind(), ErrorKind::Unsupported);
             assert!(e.message().contains(words) && e.message().contains(old[0].name()), "{e}");
+        }
+        // The baseline of a different architecture is not taken for this one's.
+        if !foreign_baseline.is_empty() {
+            let e = choose(&available, Simd::Auto, Some(foreign_baseline)).unwrap_err();
+            assert!(e.kind() == ErrorKind::UnknownValue && e.message().contains("baseline or neon"), "{e}");
+            assert_eq!(choose(&available, Simd::Neon, Some(foreign_baseline)).unwrap(), Level(Unit::Baseline));
         }
         #[cfg(target_arch = "x86_64")]
         assert_eq!(

@@ -2,13 +2,13 @@
 //!
 //! A [`Kernel`] uses the [`Vector`] types of a level, or plain arrays of fixed size that the compiler vectorises.
 //! [`Level::run`] calls the copy compiled for that level, and [`Level::choose`] selects the level. dispatch.rs contains
-//! the calls, x86/ and portable.rs the vector types.
+//! the calls, x86/, neon.rs and portable.rs the vector types.
 
 mod dispatch;
 mod level;
-// Each target uses one of the two types; the tests use both.
-#[cfg(any(test, not(target_arch = "x86_64")))]
-#[allow(dead_code)]
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(any(test, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod portable;
 #[cfg(test)]
 mod tests;

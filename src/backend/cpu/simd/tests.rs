@@ -72,6 +72,58 @@ impl Kernel for VectorCheck {
     }
 }
 
+/// Returns the bits of every function of a vector type, and of the sums of functions, for numbers of all magnitudes.
+#[cfg(target_arch = "aarch64")]
+fn function_bits<T: Real, V: Vector<T>>() -> Vec<u64> {
+    let mut state = 1u64;
+    // Numbers with full significands and exponents of two from -9 to 9, of either sign, and positive zeros: `max` may
+    // return a zero of either sign.
+    let mut number = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let magnitude = ((state >> 11) as f64 / (1u64 << 53) as f64 + 0.5) * ((state % 19) as f64 - 9.0).exp2();
+        T::of(match state >> 40 & 31 {
+            0 => 0.0,
+            1..16 => magnitude,
+            _ => -magnitude,
+        })
+    };
+    let mut bits = Vec::new();
+    for _ in 0..500 {
+        let [a, b, c] = [(); 3].map(|()| {
+            let numbers: Vec<T> = (0..V::LANES).map(|_| number()).collect();
+            // SAFETY: the array has LANES elements.
+            unsafe { V::load(numbers.as_ptr()) }
+        });
+        let product = a.mul(b);
+        let integers = c.fma(V::splat(T::of(0.125)), V::splat(T::of(1.5 / T::EPSILON)));
+        let (zipped, unzipped) = (a.zip(b), a.unzip(b));
+        let results = [a.add(b), a.sub(b), product, a.max(b), a.min(b), a.fma(b, c), a.fnma(b, c), a.mul_sub(b, c)]
+            .into_iter()
+            // Differences from the product, which show whether it was rounded.
+            .chain([a.mul_sub(b, product), a.fnma(b, product), a.fma(b, V::splat(T::ZERO).sub(product))])
+            .chain([a.negate_where_odd(integers), V::splat(T::ONE).times_power_of_two(integers)])
+            .chain([zipped.0, zipped.1, unzipped.0, unzipped.1]);
+        for vector in results {
+            let mut out = vec![T::of(f64::NAN); V::LANES];
+            // SAFETY: the array has LANES elements.
+            unsafe { vector.store(out.as_mut_ptr()) };
+            bits.extend(out.iter().map(|x| x.wide().to_bits()));
+        }
+        // Sums of zeros may differ in sign.
+        let sum = a.sum_pairs();
+        bits.extend([sum.re, sum.im].map(|x| (x.wide() + 0.0).to_bits()));
+    }
+    bits
+}
+
+/// NEON has the bits of arrays with fused multiply-add.
+#[test]
+#[cfg(target_arch = "aarch64")]
+fn neon_has_the_bits_of_scalar_arithmetic() {
+    assert!(function_bits::<f32, neon::F32x4>() == function_bits::<f32, portable::Fused<f32, 4>>());
+    assert!(function_bits::<f64, neon::F64x2>() == function_bits::<f64, portable::Fused<f64, 2>>());
+}
+
 #[test]
 fn vectors_of_every_level_compute() {
     for level in Level::all() {

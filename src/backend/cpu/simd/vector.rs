@@ -11,6 +11,8 @@ pub trait Arith: Copy {
     type F32: Vector<f32>;
     /// The level's vector of `f64`.
     type F64: Vector<f64>;
+    /// Number of vector registers.
+    const REGISTERS: usize;
     /// Returns a b + c, with a single rounding if the level has fused multiply-add.
     fn fma<T: Real>(a: T, b: T, c: T) -> T;
 }
@@ -99,7 +101,12 @@ pub fn prefetch<E>(p: *const E) {
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T1 }>(p.cast())
     };
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a prefetch has no effect on memory and never faults.
+    unsafe {
+        std::arch::asm!("prfm pldl2keep, [{}]", in(reg) p, options(readonly, nostack, preserves_flags))
+    };
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = p;
 }
 

@@ -148,7 +148,7 @@ pub fn write_phases<A: Arith, T: SimdReal>(
 /// Returns whether register tiles use more vectors, as the level has 32 registers.
 #[inline(always)]
 pub fn has_wide_tiles<A: Arith>() -> bool {
-    A::F32::LANES == 16
+    A::REGISTERS == 32
 }
 
 /// Returns the maximum number of lines of a panel, in vectors.
