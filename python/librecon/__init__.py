@@ -22,10 +22,11 @@ from ._scan import Scan, ScanImage, acquisition_use
 
 __version__ = version()
 # InvalidArgumentError, NotFiniteError, ..., ExtentWarning, NoiseWarning, ...: one class per status and warning of recon.h.
+ERRORS_BY_STATUS = dict(ERRORS)
 _CLASSES = {kind.__name__: kind for kind in [*ERRORS.values(), *WARNINGS.values()]}
 globals().update(_CLASSES)
 
-__all__ = ["Adjoint", "Encoding", "LibreconError", "LibreconWarning", "Scan", "ScanImage", "acquisition_use", "capi",
+__all__ = ["Adjoint", "Encoding", "ERRORS_BY_STATUS", "LibreconError", "LibreconWarning", "Scan", "ScanImage", "acquisition_use", "capi",
            "check_free_memory", "combine", "compression", "devices", "field_map", "log_to_logging", "metrics",
            "noise_covariance", "partial_fourier", "phantom", "phase_difference", "plan_memory", "propeller",
            "propeller_memory", "release_memory", "resize", "trajectory", "version", "virtual_coils", "whitening", *_CLASSES]

@@ -243,6 +243,8 @@ class Structure:
         elif ctype.kind == "pointer":
             value = address(value, ctype, field)
             self.keep.append(value)
+        elif ctype.kind == "function":
+            self.keep.append(value)
         elif ctype.kind == "array":
             value = list(value) + [ffi.NULL if ctype.item.kind == "pointer" else 0] * (ctype.length - len(value))
         elif ctype.kind == "primitive" and not isinstance(value, (bool, int, float, np.number, np.bool_)):
