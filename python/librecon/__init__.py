@@ -4,12 +4,13 @@ A thin layer over the C API of librecon. Coordinates are in cycles per voxel, fr
 axis of a trajectory belongs to axis i of the image. Arrays are in C order: images [coils, *shape], k-space data
 [coils, *samples].
 
->>> import librecon
->>> k = librecon.trajectory.radial2d(48, 384, "golden")
->>> y = librecon.phantom.kspace(k, (192, 192), coils=8)
->>> E = librecon.Encoding(k, (192, 192), coils=8)
->>> E = librecon.Encoding(k, coil_maps=E.coil_maps(y))
->>> x, report = E.cg(y)
+    import librecon
+
+    k = librecon.trajectory.radial2d(48, 384, "golden")
+    y = librecon.phantom.kspace(k, (192, 192), coils=8)
+    E = librecon.Encoding(k, (192, 192), coils=8)
+    E = librecon.Encoding(k, coil_maps=E.coil_maps(y))
+    x, report = E.cg(y)
 """
 
 from . import capi, phantom, trajectory
@@ -21,7 +22,7 @@ from ._functions import (check_free_memory, combine, compression, devices, field
 from ._scan import Scan, ScanImage, acquisition_use
 
 __version__ = version()
-# InvalidArgumentError, NotFiniteError, ..., ExtentWarning, NoiseWarning, ...: one class per status and warning of recon.h.
+# One class per status and warning of recon.h: InvalidArgumentError, NotFiniteError, ..., ExtentWarning, ...
 ERRORS_BY_STATUS = dict(ERRORS)
 _CLASSES = {kind.__name__: kind for kind in [*ERRORS.values(), *WARNINGS.values()]}
 globals().update(_CLASSES)

@@ -84,12 +84,12 @@ class Encoding:
     for are left out, and leading axes are transformed one by one. Arrays are used in place, and results have the kind
     of the argument: NumPy, CuPy or PyTorch.
 
-    Examples
-    --------
-    >>> E = librecon.Encoding(k, (192, 192))
-    >>> y = E @ x               # k-space data of the image x
-    >>> x = E.H @ y             # the adjoint, without weights and without scaling
-    >>> z = E.normal(x)         # E^H W E x
+    Example:
+
+        E = librecon.Encoding(k, (192, 192))
+        y = E @ x               # k-space data of the image x
+        x = E.H @ y             # the adjoint, without weights and without scaling
+        z = E.normal(x)         # E^H W E x
     """
 
     # NumPy's arrays leave E.__rmatmul__ to us: x @ E is an error instead of an object array.
@@ -413,7 +413,7 @@ class Encoding:
         return result
 
     def window_correction(self, axis: int) -> np.ndarray:
-        """Returns the factors along an axis of the image, by which it is multiplied after the FFT of gridded k-space."""
+        """Returns the factors along an axis by which an image is multiplied after the FFT of gridded k-space."""
         if not 0 <= axis < self.ndim:
             raise InvalidArgumentError(f"axis is {axis}: the image has the axes 0 to {self.ndim - 1}")
         factors = np.empty(self._dims[axis], np.float64)
@@ -423,7 +423,7 @@ class Encoding:
     # Q.
 
     def q(self) -> np.ndarray:
-        """Returns Q, the kernel of E^H W E, on the doubled grid, with displacement 0 at the index of the image's size."""
+        """Returns Q, the kernel of E^H W E, on the doubled grid, with displacement 0 at index n of each axis."""
         grid = self._arrays.voxels is None
         kernel = np.empty([2 * n for n in self.image_shape] if grid else self.image_shape, self.dtype)
         _capi.call("recon_q", self._alive(), kernel)
@@ -440,7 +440,7 @@ class Encoding:
     # Changes.
 
     def set_trajectory(self, trajectory, *, weights=None, coil_maps=None, field_map=None, decay_map=None, times=None) -> None:
-        """Replaces the trajectory. Coil maps and maps of off-resonance stay; an operator with weights needs new ones."""
+        """Replaces the trajectory. Coil maps and field maps stay; an operator with weights needs new weights."""
         plan = self._alive()
         view = View(trajectory, "trajectory").need("trajectory", self.real_dtype, device=self._geometry_device)
         if len(view.shape) < 2 or view.shape[-1] != self.ndim:
@@ -487,7 +487,7 @@ class Encoding:
     # Description and end.
 
     def info(self) -> SimpleNamespace:
-        """Returns the properties of the plan: device, method, window, width, grid, error, bytes (recon_plan_properties)."""
+        """Returns the properties of the plan: device, method, width, grid, error (recon_plan_properties)."""
         properties = Structure("recon_plan_properties")
         status = lib.recon_plan_info(self._alive(), properties.pointer)
         if status:

@@ -61,8 +61,8 @@ def combine(images, method="adaptive", ndim=None):
 def resize(images, shape, fov=None, shape_fov=None, ndim=None):
     """Resizes images [..., *old] to [..., *shape]. Up to two axes may precede the image, see ndim in `combine`.
 
-    fov and shape_fov are the fields of view before and after along the axes, in the same unit, which determine the
-    voxel sizes; None: voxels keep their size, so images are cut, or surrounded by zeros. See recon_resize.
+    fov and shape_fov are the fields of view before and after along the axes, in the same unit. They determine the voxel
+    sizes. None: voxels keep their size, so images are cut, or surrounded by zeros. See recon_resize.
     """
     shape = tuple(int(n) for n in shape)
     ndim = len(shape) if ndim is None else ndim
@@ -78,8 +78,8 @@ def resize(images, shape, fov=None, shape_fov=None, ndim=None):
 def phase_difference(images, reference, venc=0.0, maxwell=None, origin=None, steps=None, ndim=None):
     """Returns the phase of images minus that of a reference, or a velocity, [frames, *shape] or [*shape].
 
-    Both are [frames, coils, *shape] or [coils, *shape], see ndim in `combine`. venc, maxwell, origin and steps [3, 3] are
-    those of recon_phase_difference, for the axes x, y, z; x is the last axis of the image.
+    Both are [frames, coils, *shape] or [coils, *shape], see ndim in `combine`. venc, maxwell, origin and steps [3, 3]
+    are those of recon_phase_difference, for the axes x, y, z; x is the last axis of the image.
     """
     ndim = View(images, "images").shape.__len__() - 1 if ndim is None else ndim
     view, real, lead, shape, geometry = _images(images, ndim)
@@ -244,8 +244,8 @@ def propeller(trajectory, data, shape, *, coil_maps=None, interrupt=True, plan=N
 
     Options are phase, lines, rotation, translation and weighting of recon_propeller_options; `plan` is a dict of
     recon_options. The report has motion [frames, blades, 6]: rotation in degrees, translation along x and y (the last
-    and the first axis of the image), phase, correlation and weight. With `corrected` it also has trajectory, weights and
-    kspace without motion, for librecon.Encoding; with several frames, each has its own.
+    and the first axis of the image), phase, correlation and weight. With `corrected` it also has trajectory, weights
+    and kspace without motion, for librecon.Encoding; with several frames, each has its own.
     """
     view, data, geometry, settings, size = _reconstruction(trajectory, data, shape, coil_maps, None, interrupt, plan or {})
     own, report = Structure("recon_propeller_options", **options), Structure("recon_propeller_report")

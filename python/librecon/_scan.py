@@ -27,15 +27,15 @@ class Scan:
     options
         Fields of recon_scan_options: complete, conjugate, whiten, header_trajectory, window and others.
 
-    Examples
-    --------
-    >>> data = ismrmrd.Dataset("scan.h5", create_if_needed=False)
-    >>> scan = librecon.Scan(data.read_xml_header())
-    >>> for i in range(data.number_of_acquisitions()):
-    ...     scan.add(data.read_acquisition(i))
-    >>> scan.end()
-    >>> for image in scan.images():
-    ...     x, report = image.encoding().cg(image.kspace)
+    Example:
+
+        data = ismrmrd.Dataset("scan.h5", create_if_needed=False)
+        scan = librecon.Scan(data.read_xml_header())
+        for i in range(data.number_of_acquisitions()):
+            scan.add(data.read_acquisition(i))
+        scan.end()
+        for image in scan.images():
+            x, report = image.encoding().cg(image.kspace)
     """
 
     def __init__(self, xml, **options):

@@ -1,4 +1,4 @@
-"""All functions of the C API by their names, for what the other modules do not have.
+"""All functions of the C API by their names.
 
 librecon.capi.recon_density(plan, "ramp", 0, 0.0, weights) calls the function with NumPy arrays in place of addresses,
 words in place of enumerations, and `Structure("recon_options", tolerance=1e-3)` in place of structures; outputs of one

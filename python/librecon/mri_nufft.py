@@ -1,8 +1,9 @@
 """A backend for mri-nufft: importing this module registers "librecon" beside mri-nufft's own.
 
->>> import librecon.mri_nufft
->>> from mrinufft import get_operator
->>> E = get_operator("librecon")(samples, shape, n_coils=8)
+    import librecon.mri_nufft
+    from mrinufft import get_operator
+
+    E = get_operator("librecon")(samples, shape, n_coils=8)
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ def coil_maps(shape, coils, dtype=np.complex128):
 def add_noise(data, snr, seed=1):
     """Adds complex white noise to data in place, and returns its root mean square magnitude.
 
-    snr is the root mean square magnitude of the data, divided by that of the noise. A seed gives the same noise on every
-    platform.
+    snr is the root mean square magnitude of the data, divided by that of the noise. A seed gives the same noise on
+    every platform.
     """
     data = View(data, "data", writable=True)
     geometry = _image_geometry((1, 1), data.dtype)
