@@ -12,6 +12,9 @@
 #   make bench-sweep                            random shapes beside the same peers: 15 minutes. DEVICE=gpu: on a GPU
 #   make papers                                 the experiments of the five papers, to docs/papers: 12 minutes on a GPU
 #   make matlab                                 recon_mex beside +recon in matlab/, for Octave and MATLAB
+#   make portable                               the library for glibc 2.28 and newer, in target/portable
+#   make wheel                                  the Python package, with that library, in target/wheel
+#   make test-python                            its tests in an empty environment, with PyTorch: 5 GB
 #   make && sudo make install                   the library to /usr/local
 #   make program && sudo make install           the library, the program, its manual pages and completions
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
@@ -47,7 +50,7 @@ fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@MAJOR@|$(MAJOR)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-program uninstall matlab deps check test test-aarch64 test-musl mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
+.PHONY: build program header install install-program uninstall matlab portable wheel deps check test test-aarch64 test-musl test-python test-python-quick mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
@@ -112,6 +115,71 @@ uninstall:
 	rm -f "$(include)/recon.h" "$(lib)/librecon.a" "$(lib)/librecon_files.a" "$(lib)/pkgconfig/recon.pc"
 	rm -f "$(lib)/librecon.so" "$(lib)/librecon.so.$(ABI)" "$(lib)/librecon.so.$(VERSION)"
 	rm -rf "$(lib)/cmake/recon"
+
+# The oldest glibc that archives and the Python wheel run on, as in RHEL 8. A plain build requires the glibc of the
+# machine that compiles. Zig's linker has the symbol versions of all of them.
+GLIBC := 2.28
+PORTABLE_TARGET := x86_64-unknown-linux-gnu
+# Packages that cargo builds. For example make portable PORTABLE_PACKAGES="--package recon --package recon-cli"
+PORTABLE_PACKAGES ?= --package recon --lib
+portable := $(CARGO_TARGET_DIR)/portable/$(PORTABLE_TARGET)/$(PROFILE)
+zig := $(CARGO_TARGET_DIR)/zig-venv
+
+$(zig)/ready: packaging/requirements-zig.txt
+	python3 -m venv $(zig)
+	$(zig)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
+# A folder of its own: cargo does not distinguish a build for an older glibc from one for this machine's. Paths of
+# this machine and debug symbols are removed.
+portable: export CARGO_PROFILE_RELEASE_STRIP := symbols
+portable: export RUSTFLAGS := --remap-path-prefix=$(CURDIR)=/recon \
+	--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
+portable: $(zig)/ready
+	PATH="$(abspath $(zig)/bin):$$PATH" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/portable \
+		$(CARGO) zigbuild $(CARGO_FLAGS) $(PORTABLE_PACKAGES) --target $(PORTABLE_TARGET).$(GLIBC)
+
+# The Python package. It is tested with the library that LIBRECON names, or in its wheel.
+python_venv := $(CARGO_TARGET_DIR)/python-venv
+wheels := $(CARGO_TARGET_DIR)/wheel
+wheel_licences := $(CARGO_TARGET_DIR)/wheel-licences
+wheel_platform := manylinux_$(subst .,_,$(GLIBC))_x86_64
+
+$(python_venv)/ready: python/requirements.txt
+	@python3 -m venv $(python_venv) && $(python_venv)/bin/python -m pip install --quiet --requirement $< && touch $@ || true
+
+wheel: $(python_venv)/ready portable
+	CARGO="$(CARGO)" python3 python/licences.py $(PORTABLE_TARGET) $(wheel_licences)
+	rm -rf $(wheels)
+	LIBRECON=$(abspath $(portable))/librecon.so LIBRECON_LICENCES=$(abspath $(wheel_licences)) \
+		LIBRECON_PLATFORM=$(wheel_platform) \
+		$(python_venv)/bin/python -m build --wheel --no-isolation --outdir $(wheels) python
+	$(python_venv)/bin/python -m auditwheel show $(wheels)/*.whl | tee $(wheels)/audit.txt
+	grep -q '"$(wheel_platform)"' $(wheels)/audit.txt
+	find $(wheels) -name '*.whl' -size -10M | grep -q .
+
+# The wheel in an empty environment. MRI_NUFFT is a folder with mri-nufft's repository, whose own tests then run too.
+MRI_NUFFT ?=
+wheel_venv := $(CARGO_TARGET_DIR)/wheel-venv
+
+test-python: wheel
+	rm -rf $(wheel_venv)
+	python3 -m venv $(wheel_venv)
+	$(wheel_venv)/bin/python -m pip install --quiet $(wheels)/*.whl
+	cd $(wheels) && $(abspath $(wheel_venv))/bin/python $(abspath python)/tests/first_example.py
+	$(wheel_venv)/bin/python -m pip install --quiet --requirement python/tests/requirements.txt
+	$(wheel_venv)/bin/python -m pytest -rs python
+	$(wheel_venv)/bin/python python/tests/overhead.py
+	@if [ -n "$(MRI_NUFFT)" ]; then $(wheel_venv)/bin/python python/tests/mri_nufft_suite.py $(MRI_NUFFT); \
+	else echo "skipped: mri-nufft's own tests (set MRI_NUFFT to a folder with its repository)"; fi
+
+# The quick part, with the library that `cargo test` built. PyTorch and others are not installed for it.
+test-python-quick: $(python_venv)/ready
+	@if [ -e $(python_venv)/ready ]; then \
+		$(python_venv)/bin/python python/bindings.py include/recon.h python/librecon >/dev/null && \
+		LIBRECON=$(abspath $(CARGO_TARGET_DIR))/debug/librecon.so PYTHONPATH=$(abspath python) \
+			$(python_venv)/bin/python -m pytest -q -rs python; \
+	else echo "skipped: the Python package (no python3-venv, or no network)"; fi
 
 # Where neither is found, recon.build from within MATLAB or Octave does the same.
 matlab: build
@@ -191,6 +259,7 @@ test: deps
 	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
 	RECON_NVRTC=$${RECON_NVRTC:-$$found} RECON_TEST_PYTHON=$${RECON_TEST_PYTHON:-$(abspath $(mrd))/bin/python} \
 		$(CARGO) test --locked --workspace --no-fail-fast
+	@$(MAKE) --no-print-directory test-python-quick
 	@for target in $(OTHER_SYSTEMS); do \
 		if rustup target add $$target >/dev/null 2>&1; then \
 			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \

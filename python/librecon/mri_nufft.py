@@ -1,0 +1,98 @@
+"""A backend for mri-nufft: importing this module registers "librecon" beside mri-nufft's own.
+
+    import librecon.mri_nufft
+    from mrinufft import get_operator
+
+    E = get_operator("librecon")(samples, shape, n_coils=8)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from mrinufft._array_compat import _array_to_numpy
+from mrinufft._utils import proper_trajectory
+from mrinufft.operators.base import FourierOperatorCPU, _ToggleGradPlanMixin
+
+from ._encoding import Encoding
+
+
+class RawLibrecon:
+    """The transforms of `n_trans` images of one coil, in place."""
+
+    def __init__(self, samples, shape, n_trans=1, eps=1e-6, **options):
+        self._make = lambda k: Encoding(k, shape, coils=n_trans, tolerance=eps, **options)
+        self.encoding = self._make(samples)
+        self.grad_encoding: Encoding | None = None
+
+    def op(self, coeffs, image):
+        """Computes the samples of images into coeffs."""
+        self.encoding.forward(image.reshape(self.encoding.full_image_shape), out=coeffs.reshape(self.encoding.kspace_shape))
+        return coeffs
+
+    def adj_op(self, coeffs, image):
+        """Computes the adjoint of coeffs into image."""
+        self.encoding.adjoint(coeffs.reshape(self.encoding.kspace_shape), out=image.reshape(self.encoding.full_image_shape))
+        return image
+
+    def set_samples(self, samples):
+        """Replaces the samples, and those of the plan for gradients with respect to them."""
+        self.encoding.set_trajectory(samples)
+        if self.grad_encoding is not None:
+            self.grad_encoding.set_trajectory(_mirrored(samples))
+
+    def make_grad_plan(self, samples):
+        """Makes the plan with the other sign of the exponent, for gradients with respect to the samples."""
+        self.grad_encoding = self._make(_mirrored(samples))
+
+    def toggle_grad_traj(self):
+        """Exchanges the plans of transforms and of gradients."""
+        self.encoding, self.grad_encoding = self.grad_encoding, self.encoding
+
+
+def _mirrored(samples):
+    return np.ascontiguousarray(-samples)
+
+
+def _unit(samples):
+    """Returns samples in cycles per voxel."""
+    return np.ascontiguousarray(_array_to_numpy(proper_trajectory(samples, normalize="unit")))
+
+
+class MRILibrecon(FourierOperatorCPU, _ToggleGradPlanMixin):
+    """MRI operator of mri-nufft using librecon.
+
+    Parameters are those of mri-nufft's operators; `eps` is the tolerance, and other keywords are options of
+    librecon.Encoding.
+    """
+
+    backend = "librecon"
+    available = True
+    autograd_available = True
+
+    def __init__(self, samples, shape, density=False, n_coils=1, n_batchs=1, n_trans=1, smaps=None, squeeze_dims=True,
+                 **kwargs):
+        samples = _unit(samples)
+        super().__init__(samples, shape, density, n_coils=n_coils, n_batchs=n_batchs, n_trans=n_trans, smaps=smaps,
+                         raw_op=RawLibrecon(samples, tuple(shape), n_trans=n_trans, **kwargs), squeeze_dims=squeeze_dims)
+        self.raw_op: RawLibrecon
+
+    def update_samples(self, new_samples, unsafe=False):
+        """Replaces the samples. With `unsafe` they are used as they are: C-contiguous, in cycles per voxel."""
+        self._samples = new_samples if unsafe else _unit(new_samples)
+        self.raw_op.set_samples(self._samples)
+        self.compute_density(self._density_method)
+
+    def _make_plan_grad(self, **kwargs):
+        self.raw_op.make_grad_plan(self.samples)
+
+    @classmethod
+    def pipe(cls, kspace_loc, volume_shape, max_iter=10, osf=2, normalize=True, **kwargs):
+        """Returns density weights by the method of Pipe and Menon, scaled as mri-nufft's others if `normalize`."""
+        samples = _unit(kspace_loc)
+        with Encoding(samples, volume_shape, **kwargs) as encoding:
+            weights = encoding.density("pipe-menon", max_iter)
+            if normalize:
+                ones = np.ones(encoding.full_image_shape, encoding.dtype)
+                scale = np.prod(volume_shape) * 2 ** len(volume_shape)
+                weights = weights * (scale / np.mean(np.abs(encoding.adjoint(weights * encoding.forward(ones)))))
+        return weights.astype(samples.dtype)

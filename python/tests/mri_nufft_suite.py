@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Runs mri-nufft's own tests of interfaces with the backend librecon.
+
+    mri_nufft_suite.py CHECKOUT        CHECKOUT is a folder with mri-nufft's repository, or its sdist
+
+The tests are copied to a temporary folder, and "librecon" is added to their lists of backends.
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TESTS = ["test_interfaces.py", "test_update.py", "test_batch.py", "test_autodiff.py", "test_density_for_op.py"]
+
+
+def main():
+    source = pathlib.Path(sys.argv[1]) / "tests"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder) / "tests"
+        shutil.copytree(source, copy)
+        conftest = copy / "conftest.py"
+        conftest.write_text(conftest.read_text().replace("import pytest\n", "import pytest\nimport librecon.mri_nufft\n", 1))
+        added = 0
+        for name in TESTS:
+            path = copy / "operators" / name
+            text, count = re.subn(r'^(\s*)"finufft",$', r'\1"librecon",\n\1"finufft",', path.read_text(), flags=re.M)
+            text, more = re.subn(r'(backend=\[)', r'\1"librecon", ', text)
+            path.write_text(text)
+            added += count + more
+            print(f"{name}: librecon added to {count + more} lists of backends", flush=True)
+        if not added:
+            sys.exit("no list of backends was found: mri-nufft's tests have changed, change this script")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--backend", "librecon", "--ref", "finufft",
+                   *[str(copy / "operators" / name) for name in TESTS], *sys.argv[2:]]
+        sys.exit(subprocess.run(command, cwd=copy.parent, env={**os.environ, "PYTHONPATH": f"{copy}"}).returncode)
+
+
+main()

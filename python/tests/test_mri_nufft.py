@@ -1,0 +1,39 @@
+"""The backend for mri-nufft, compared with its backend for FINUFFT. Its own tests are run by mri_nufft_suite.py."""
+
+import warnings
+
+import numpy as np
+import pytest
+from conftest import complex_array, error, random_trajectory
+
+mrinufft = pytest.importorskip("mrinufft", reason="no mri-nufft")
+pytest.importorskip("finufft", reason="no finufft")
+
+
+@pytest.mark.parametrize("shape", [(16, 22), (8, 9, 14)])
+@pytest.mark.parametrize("options", [{}, {"n_coils": 4, "n_trans": 2}, {"n_coils": 3, "n_batchs": 2}])
+def test_the_backend_is_registered_and_agrees(rng, shape, options):
+    import librecon.mri_nufft  # noqa: F401
+
+    assert "librecon" in mrinufft.operators.list_backends(available_only=True)
+    k = random_trajectory(rng, (5, 60), len(shape), np.float32)
+    ours, theirs = (mrinufft.get_operator(name)(k, shape, **options) for name in ("librecon", "finufft"))
+    x = complex_array(rng, ours.img_full_shape, np.complex64)
+    y = complex_array(rng, ours.ksp_full_shape, np.complex64)
+    assert error(ours.op(x), theirs.op(x)) < 1e-5 and error(ours.adj_op(y), theirs.adj_op(y)) < 1e-5
+    other = random_trajectory(rng, (5, 60), len(shape), np.float32)
+    for operator in (ours, theirs):
+        operator.update_samples(other)
+    assert error(ours.op(x), theirs.op(x)) < 1e-5
+
+
+def test_density_weights():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import librecon
+        from librecon.mri_nufft import MRILibrecon
+    k = librecon.trajectory.radial2d(48, 64, dtype=np.float32).reshape(-1, 2)
+    weights = MRILibrecon.pipe(k, (32, 32))
+    operator = mrinufft.get_operator("librecon")(k, (32, 32), density=weights)
+    ones = np.ones((32, 32), np.complex64)
+    assert weights.shape == (48 * 64,) and abs(np.mean(np.abs(operator.adj_op(operator.op(ones)))) - 1) < 1e-3
