@@ -10,6 +10,7 @@
 #   make bench-sweep                            random shapes beside the same peers: 15 minutes. DEVICE=gpu: on a GPU
 #   make papers                                 the experiments of the five papers, to docs/papers: 12 minutes on a GPU
 #   make matlab                                 recon_mex beside +recon in matlab/, for Octave and MATLAB
+#   make portable                               the library for glibc 2.28 and newer, in target/portable
 #   make && sudo make install                   the library to /usr/local
 #   make program && sudo make install           the library, the program, its manual pages and completions
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
@@ -43,7 +44,7 @@ fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
+.PHONY: build program header install install-program uninstall matlab portable deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
@@ -91,6 +92,25 @@ uninstall:
 	rm -f "$(include)/recon.h" "$(lib)/librecon.a" "$(lib)/librecon_files.a" "$(lib)/pkgconfig/recon.pc"
 	rm -f "$(lib)/librecon.so" "$(lib)/librecon.so.$(ABI)" "$(lib)/librecon.so.$(VERSION)"
 	rm -rf "$(lib)/cmake/recon"
+
+# The oldest glibc that archives and the Python wheel run on: that of RHEL 8, and of the tag manylinux_2_28. A plain build
+# requires the glibc of the machine that compiles. Zig's linker has the symbol versions of all of them.
+GLIBC := 2.28
+PORTABLE_TARGET := x86_64-unknown-linux-gnu
+# What cargo builds: for example make portable PORTABLE_PACKAGES="--package recon --package recon-cli"
+PORTABLE_PACKAGES ?= --package recon --lib
+portable := $(CARGO_TARGET_DIR)/portable/$(PORTABLE_TARGET)/$(PROFILE)
+zig := $(CARGO_TARGET_DIR)/zig-venv
+
+$(zig)/ready: packaging/requirements-zig.txt
+	python3 -m venv $(zig)
+	$(zig)/bin/python -m pip install --quiet --requirement $<
+	touch $@
+
+# A folder of its own: cargo does not distinguish a build for an older glibc from one for this machine's.
+portable: $(zig)/ready
+	PATH="$(abspath $(zig)/bin):$$PATH" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/portable \
+		$(CARGO) zigbuild $(CARGO_FLAGS) $(PORTABLE_PACKAGES) --target $(PORTABLE_TARGET).$(GLIBC)
 
 # Where neither is found, recon.build from within MATLAB or Octave does the same.
 matlab: build
