@@ -37,7 +37,7 @@ built() {
     if [ "$how" = portable ]; then echo "$target/portable/$triple/release"; else echo "$target/$how-dist/$triple/release"; fi
 }
 
-# Builds libraries and program, or says in one line why this machine cannot. Other errors of the compiler end the script.
+# Builds libraries and program, or says in one line why this machine cannot. Errors of the compiler end the script.
 build() {
     local name triple how
     read -r name triple how <<< "$(row "$1")"
@@ -80,7 +80,9 @@ check_glibc() {
 licences() {
     [ -e "$work/licences/ready" ] && return
     mkdir -p "$work/licences"
-    "$target/tools/bin/cargo-about" about generate --workspace --fail --locked --config packaging/about.toml \
+    # Texts come from the crates' own files: nothing but the crates is loaded.
+    cargo fetch --locked
+    "$target/tools/bin/cargo-about" about generate --workspace --fail --frozen --config packaging/about.toml \
         --output-file "$work/licences/THIRD-PARTY-LICENCES.txt" packaging/licences.hbs
     local rust
     rust=$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html
@@ -92,14 +94,14 @@ licences() {
     touch "$work/licences/ready"
 }
 
-# The SBOM of the program, which is linked with all three packages.
+# The SBOM of the program, which is linked with all three packages. Paths of this machine are removed.
 sbom() {
-    # cargo-cyclonedx writes next to Cargo.toml.
     local triple=$1 output=$2
-    "$target/tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --describe binaries \
-        --target "$triple" --manifest-path src/cli/Cargo.toml --override-filename recon-sbom
-    find . -name 'recon-sbom*.json' -not -path './target/*' | head
-    mv src/cli/recon-sbom*.json "$output"
+    # cargo-cyclonedx writes next to each Cargo.toml.
+    "$target/tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
+        --target "$triple" --manifest-path src/cli/Cargo.toml
+    sed "s|file://$project|file:///recon|g" src/cli/recon-cli.cdx.json > "$output"
+    rm -f ./*.cdx.json src/*/*.cdx.json
 }
 
 # The MEX file for Octave, linked like the library: it runs with Octave 7 and newer, and an older glibc than this one's.
@@ -111,7 +113,17 @@ mex() {
     fi
     local bin=$work/zig-bin
     mkdir -p "$bin" "$output"
-    printf '#!/bin/sh\nexec "%s/bin/python-zig" cc -target %s.%s "$@"\n' "$zig" "$(uname -m)-linux-gnu" "$GLIBC" > "$bin/cc"
+    # Zig's linker does not have --exclude-libs, with which recon.build keeps the library's symbols inside the MEX file.
+    echo "{ global: mexFunction; __mx_has_interleaved_complex__; local: *; };" > "$bin/mex.map"
+    cat > "$bin/cc" << END
+#!/bin/sh
+for word; do
+    shift
+    [ "\$word" = -Wl,--exclude-libs,ALL ] && word=-Wl,--version-script=$bin/mex.map
+    set -- "\$@" "\$word"
+done
+exec "$zig/bin/python-zig" cc -target $(uname -m)-linux-gnu.$GLIBC "\$@"
+END
     chmod +x "$bin/cc"
     CC=$bin/cc CXX=$bin/cc DL_LD=$bin/cc LD_CXX=$bin/cc CFLAGS="-O2" CXXFLAGS="-O2" DL_LDFLAGS="-shared" LDFLAGS="" \
         octave-cli --norc --eval "addpath('matlab'); recon.build('Library', '$library', 'Output', '$output')"

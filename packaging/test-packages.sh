@@ -3,7 +3,7 @@
 #
 #   test-packages.sh FOLDER     FOLDER: with the .deb files of `make packages`
 #
-# The base system is kept in TMPDIR (default /tmp) for the next run; DEBIAN_MIRROR is another mirror.
+# The base system is kept in TMPDIR (default /tmp) for the next run; DEBIAN_MIRROR sets a different mirror.
 set -euo pipefail
 packages=$(cd "$1" && pwd)
 project=$(cd "$(dirname "$0")/.." && pwd)

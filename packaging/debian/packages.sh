@@ -3,8 +3,8 @@
 #
 #   packages.sh OUTPUT      OUTPUT: the folder of the new .deb files
 #
-# BUILT (cargo's folder of the build), OCTAVE_PACKAGE, RECON_MEX and LICENCES are absolute paths. These, VERSION, ABI,
-# MAINTAINER and SOURCE_DATE_EPOCH are passed by `make packages`.
+# BUILT (cargo's folder of the build), OCTAVE_PACKAGE, RECON_MEX and LICENCES are absolute paths. `make packages` passes
+# them, and VERSION, ABI, MAINTAINER and SOURCE_DATE_EPOCH.
 set -euo pipefail
 output=$(mkdir -p "$1" && cd "$1" && pwd)
 project=$(cd "$(dirname "$0")/../.." && pwd)
