@@ -21,7 +21,7 @@ PRIOR_IDENTITY, PRIOR_DIFFERENCES, PRIOR_ANATOMICAL = 0, 1, 2
 
 def declarations(header):
     """Returns the header without comments, preprocessor lines and the parts for C++ only, because cffi reads C only."""
-    text = re.sub(r"//.*", "", header)
+    text = re.sub(r"//.*", "", header).replace("RECON_MUST_USE\n", "\n")
     text = re.sub(r"#ifdef __cplusplus.*?#endif", "", text, flags=re.DOTALL)
     return re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE)
 

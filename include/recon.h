@@ -3,8 +3,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 // Generated from src/ffi by `make header`: edit that instead.
 //
-// A full reconstruction of 128 x 128 voxels from 400 golden-angle spokes of 256 samples and 8 coils. Errors are not
-// checked, for brevity.
+// A full reconstruction of 128 x 128 voxels from 400 golden-angle spokes of 256 samples and 8 coils, in a function that
+// returns the first error.
+//
+//     #define TRY(call) do { recon_status s_ = (call); if (s_ != RECON_OK) return s_; } while (0)
 //
 //     enum { N = 128, SPOKES = 400, READOUT = 256, COILS = 8, SAMPLES = SPOKES * READOUT };
 //     float kx[SAMPLES], ky[SAMPLES];                       // cycles per voxel, within [-0.5, 0.5)
@@ -12,8 +14,8 @@
 //     float maps[2 * N * N * COILS], image[2 * N * N];      // complex [nx, ny, coils], [nx, ny]
 //
 //     recon_geometry g;
-//     recon_geometry_init(&g, sizeof g);                    // f32, 2D, one coil
-//     recon_trajectory_radial2d(RECON_F32, SPOKES, READOUT, RECON_SPOKES_GOLDEN_ANGLE, kx, ky);
+//     TRY(recon_geometry_init(&g, sizeof g));               // f32, 2D, one coil
+//     TRY(recon_trajectory_radial2d(RECON_F32, SPOKES, READOUT, RECON_SPOKES_GOLDEN_ANGLE, kx, ky));
 //     g.dims[0] = g.dims[1] = N;
 //     g.samples = SAMPLES;
 //     g.coordinates[0] = kx;
@@ -21,14 +23,16 @@
 //     g.coils = COILS;
 //
 //     recon_plan *plan;
-//     recon_plan_create(&g, NULL, &plan);                   // without maps: one image per coil
-//     recon_coil_maps(plan, kspace, 0, maps);               // sensitivities from the data
+//     TRY(recon_plan_create(&g, NULL, &plan));              // without maps: one image per coil
+//     recon_status status = recon_coil_maps(plan, kspace, 0, maps);      // sensitivities from the data
 //     recon_plan_destroy(plan);
+//     TRY(status);
 //
 //     g.coil_maps = maps;
-//     recon_plan_create(&g, NULL, &plan);                   // with maps: one image
-//     recon_cg(plan, kspace, image, NULL, NULL);            // 12 iterations of conjugate gradients
+//     TRY(recon_plan_create(&g, NULL, &plan));              // with maps: one image
+//     status = recon_cg(plan, kspace, image, NULL, NULL);   // 12 iterations of conjugate gradients
 //     recon_plan_destroy(plan);
+//     TRY(status);
 //
 // The model, for coil c, voxels r (integer coordinates, origin at index floor(n/2) of each axis) and samples m:
 //
@@ -63,8 +67,32 @@
 
 #include <stdint.h>
 
+// Version of this header. recon_version() returns the version of the library at run time.
+#define RECON_VERSION_MAJOR 0
+#define RECON_VERSION_MINOR 1
+#define RECON_VERSION_PATCH 0
+
+// A compiler warns if the status of these functions is dropped. After a failure the handle does not exist, the structure
+// has no defaults, or the array still has its previous content: a program that does not look at the status would go on
+// with these. All functions with a status have the macro, except recon_set_log_callback and those that read warnings, on
+// which no image depends. Define RECON_MUST_USE as empty before #include to turn the warnings off.
+#ifndef RECON_MUST_USE
+#if (defined(__cplusplus) && __cplusplus >= 201703L) || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L)
+#define RECON_MUST_USE [[nodiscard]]
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L
+#define RECON_MUST_USE [[nodiscard]]
+#elif defined(__GNUC__) || defined(__clang__)
+#define RECON_MUST_USE __attribute__((warn_unused_result))
+#elif defined(_MSC_VER)
+#include <sal.h>
+#define RECON_MUST_USE _Check_return_
+#else
+#define RECON_MUST_USE
+#endif
+#endif
+
 // Result of a call. Numbers never change their meaning; later versions may add some.
-typedef enum {
+typedef enum recon_status {
     // The call succeeded, and outputs are written.
     RECON_OK = 0,
     // A pointer that must not be null was null.
@@ -114,7 +142,7 @@ typedef enum {
 } recon_status;
 
 // The type of every real number in the arrays of a plan; complex numbers are pairs (re, im) of it.
-typedef enum {
+typedef enum recon_precision {
     // float
     RECON_F32 = 0,
     // double
@@ -122,7 +150,7 @@ typedef enum {
 } recon_precision;
 
 // The shape of a voxel, whose Fourier transform phi(k) multiplies the samples of the model.
-typedef enum {
+typedef enum recon_basis {
     // A point: phi = 1.
     RECON_BASIS_POINT = 0,
     // A box of one voxel: phi = product over axes of sin(pi k)/(pi k).
@@ -130,7 +158,7 @@ typedef enum {
 } recon_basis;
 
 // Method of evaluating E and E^H.
-typedef enum {
+typedef enum recon_method {
     // NUFFT for a grid of voxels, exact sums for a list.
     RECON_METHOD_AUTO = 0,
     // The direct sums, to full precision, in time samples times voxels.
@@ -140,7 +168,7 @@ typedef enum {
 } recon_method;
 
 // Method of evaluating E^H W E.
-typedef enum {
+typedef enum recon_normal_operator {
     // The method that is faster by the cost model, within the memory limit.
     RECON_NORMAL_AUTO = 0,
     // By convolution with Q, on the doubled grid.
@@ -150,7 +178,7 @@ typedef enum {
 } recon_normal_operator;
 
 // Device on which a plan computes.
-typedef enum {
+typedef enum recon_device {
     // The first usable GPU or the CPU: the one that is estimated to finish a plan and one transform first. It is
     // the GPU with a stream or arrays on a GPU. See estimated_cpu_ms of recon_plan_properties.
     RECON_DEVICE_AUTO = 0,
@@ -161,7 +189,7 @@ typedef enum {
 } recon_device;
 
 // Reason why a plan computes on its device.
-typedef enum {
+typedef enum recon_device_reason {
     // The caller requested the device, by its name, by a stream, or by arrays on a GPU.
     RECON_DEVICE_REQUESTED = 0,
     // A plan and one transform are estimated to take less time than on the other device.
@@ -174,7 +202,7 @@ typedef enum {
 } recon_device_reason;
 
 // Vector unit of the processor that a plan uses. Levels differ in speed and in rounding.
-typedef enum {
+typedef enum recon_simd {
     // The level in the environment variable RECON_SIMD (baseline or sse, avx2, avx512). If the variable is not set
     // or is auto, the best level of the processor. On AMD's Zen 4 that is avx512-256: gridding with vectors of 256
     // bits, the rest with 512 bits. Any other value of the option takes precedence over the variable.
@@ -188,7 +216,7 @@ typedef enum {
 } recon_simd;
 
 // Family of gridding windows.
-typedef enum {
+typedef enum recon_window {
     // Kaiser-Bessel, with the beta that minimises the maximum error.
     RECON_WINDOW_KAISER_BESSEL = 0,
     // A truncated Gaussian: about half as many correct digits as Kaiser-Bessel.
@@ -201,7 +229,7 @@ typedef enum {
 
 // Filter of recon_fbp: the ramp |k| times a window of a = pi |k| / k_max, where k_max is the largest measured |k|.
 // Noise and detail decrease from the first filter to the last.
-typedef enum {
+typedef enum recon_filter {
     // The ramp alone.
     RECON_FILTER_RAM_LAK = 0,
     // sin(a/2) / (a/2).
@@ -215,7 +243,7 @@ typedef enum {
 } recon_filter;
 
 // Correction of the phase of blades in recon_propeller.
-typedef enum {
+typedef enum recon_blade_phase {
     // The phase of a smooth image of each blade is removed from the blade, coil by coil (Pipe 1999). The smooth
     // phase of the object and of the coils is removed as well.
     RECON_BLADE_PHASE_SMOOTH = 0,
@@ -226,7 +254,7 @@ typedef enum {
 } recon_blade_phase;
 
 // Method of recon_partial_fourier.
-typedef enum {
+typedef enum recon_partial_fourier_method {
     // Homodyne detection (Noll et al. 1991), in one step.
     RECON_PARTIAL_FOURIER_HOMODYNE = 0,
     // Projection onto convex sets (Haacke et al. 1991): iterations, with a smaller error.
@@ -234,7 +262,7 @@ typedef enum {
 } recon_partial_fourier_method;
 
 // Prior of recon_cg: the R of (E^H W E + lambda R^H R) x = E^H W d.
-typedef enum {
+typedef enum recon_prior {
     // R = 1: the energy of the image.
     RECON_PRIOR_IDENTITY = 0,
     // Differences between neighbours along each axis.
@@ -248,7 +276,7 @@ typedef enum {
 } recon_prior;
 
 // Reason why an iteration ended.
-typedef enum {
+typedef enum recon_stop {
     // All iterations were done.
     RECON_STOP_ITERATIONS = 0,
     // The residual fell to the tolerance.
@@ -259,7 +287,7 @@ typedef enum {
 
 // Method of computing density weights. Percentages are errors of a gridded phantom on fully sampled trajectories
 // without noise, compared at the same resolution. examples/densities prints them for many trajectories.
-typedef enum {
+typedef enum recon_density_method {
     // The fixed point of w = w / (C w), where C is a window that extends over two Nyquist distances (Pipe and
     // Menon 1999). For any trajectory; 0.4 to 3 %.
     RECON_DENSITY_PIPE_MENON = 0,
@@ -275,7 +303,7 @@ typedef enum {
 } recon_density_method;
 
 // Method of combining coil images.
-typedef enum {
+typedef enum recon_combine_method {
     // The root of the sum of squared magnitudes.
     RECON_COMBINE_ROOT_SUM_OF_SQUARES = 0,
     // sum_c conj(S_c) x_c with sensitivities estimated from the coil images. It keeps the phase and has less
@@ -284,7 +312,7 @@ typedef enum {
 } recon_combine_method;
 
 // Order of the spokes' angles in recon_trajectory_radial2d and recon_trajectory_stack_of_stars.
-typedef enum {
+typedef enum recon_spoke_order {
     // Spoke p has the angle p pi / spokes.
     RECON_SPOKES_LINEAR = 0,
     // Spoke p has the angle p times 111.246 degrees.
@@ -292,7 +320,7 @@ typedef enum {
 } recon_spoke_order;
 
 // Coils that measure a phantom.
-typedef enum {
+typedef enum recon_coil_model {
     // One coil with the same sensitivity everywhere.
     RECON_COILS_UNIFORM = 0,
     // Coils evenly spaced around the field of view, with the maps of recon_phantom_coil_maps.
@@ -300,7 +328,7 @@ typedef enum {
 } recon_coil_model;
 
 // Whether complex images or their magnitudes are compared.
-typedef enum {
+typedef enum recon_part {
     // Complex voxels.
     RECON_PART_COMPLEX = 0,
     // Magnitudes of voxels.
@@ -308,7 +336,7 @@ typedef enum {
 } recon_part;
 
 // Scaling of an image before it is compared with the truth.
-typedef enum {
+typedef enum recon_scale {
     // No scaling.
     RECON_SCALE_NONE = 0,
     // The image is multiplied by the number that minimises the squared error.
@@ -316,7 +344,7 @@ typedef enum {
 } recon_scale;
 
 // Level of log messages. The log callback receives messages of its level and of the levels above it in this list.
-typedef enum {
+typedef enum recon_log_level {
     // No messages.
     RECON_LOG_OFF = 0,
     // Failures.
@@ -332,7 +360,7 @@ typedef enum {
 } recon_log_level;
 
 // Warnings of plans and calls: see recon_plan_warning and recon_last_warning.
-typedef enum {
+typedef enum recon_warning {
     // No warning.
     RECON_WARNING_NONE = 0,
     // The largest |k| is less than a quarter of what the image's size can resolve. The coordinates may have the
@@ -365,7 +393,7 @@ typedef enum {
 } recon_warning;
 
 // Unit of the weight lambda of a prior.
-typedef enum {
+typedef enum recon_lambda_unit {
     // Relative to the mean of the diagonal of E^H W E over the voxels that the coils see: sum_m w_m |phi(k_m)|^2,
     // times the mean of sum_c |S_c|^2 with coil maps. One value is then suitable for scans of any length and
     // scale.
@@ -375,7 +403,7 @@ typedef enum {
 } recon_lambda_unit;
 
 // Uses of an acquisition: bits of the number that recon_acquisition_use writes.
-typedef enum {
+typedef enum recon_acquisition_purpose {
     // Samples of an image.
     RECON_PURPOSE_IMAGE = 1,
     // Samples from which coil maps are estimated.
@@ -385,7 +413,7 @@ typedef enum {
 } recon_acquisition_purpose;
 
 // The counter whose change completes the images of a scan.
-typedef enum {
+typedef enum recon_scan_counter {
     // No counter: images are complete at the end of the measurement.
     RECON_SCAN_COUNTER_NONE = 0,
     // The slice.
@@ -401,7 +429,7 @@ typedef enum {
 } recon_scan_counter;
 
 // How k-space is traversed: the trajectory of an encoding in ISMRMRD's header.
-typedef enum {
+typedef enum recon_trajectory_kind {
     // Lines of a Cartesian grid.
     RECON_TRAJECTORY_CARTESIAN = 0,
     // Echo-planar.
@@ -417,7 +445,7 @@ typedef enum {
 } recon_trajectory_kind;
 
 // The trajectory of acquisitions that have none.
-typedef enum {
+typedef enum recon_header_trajectory {
     // The trajectory that the header names.
     RECON_HEADER_TRAJECTORY_AUTO = 0,
     // Lines of a Cartesian grid.
@@ -439,7 +467,7 @@ typedef enum {
 } recon_header_trajectory;
 
 // Conventions for trajectories that the header does not define.
-typedef enum {
+typedef enum recon_trajectory_convention {
     // No convention: what is open is an error.
     RECON_CONVENTION_NONE = 0,
     // Conventions of Gadgetron's radial gadgets, in the plane.
@@ -447,7 +475,7 @@ typedef enum {
 } recon_trajectory_convention;
 
 // The number from which the direction of a spoke is computed.
-typedef enum {
+typedef enum recon_spoke_number {
     // Both numbers, which must agree.
     RECON_SPOKE_NUMBER_AUTO = 0,
     // The counter kspace_encode_step_1.
@@ -457,7 +485,7 @@ typedef enum {
 } recon_spoke_number;
 
 // The scale of a spiral from the header.
-typedef enum {
+typedef enum recon_spiral_extent {
     // Both scales, which must agree.
     RECON_SPIRAL_EXTENT_AUTO = 0,
     // k in 1/cm times the voxel size of the encoded matrix.
@@ -478,13 +506,27 @@ typedef struct recon_scan recon_scan;
 // threads may read it at once.
 typedef struct recon_scan_image recon_scan_image;
 
-// Log callback: receives one line of the log without a line end. It may be called from any thread, from several at
-// once, and while a call of this library is running. It must return normally (no exception, no longjmp). Messages that
-// the callback itself causes in the library are dropped.
-typedef void (*recon_log_callback)(uint32_t level, const char *message, void *user_data);
+// A message of the log.
+typedef struct recon_log_message {
+    // Size of this structure in the library's version, in bytes. Fields beyond it do not exist.
+    uint32_t struct_size;
+    // A recon_log_level.
+    uint32_t level;
+    // One line in UTF-8 without a line end; never NULL. It is valid until the callback returns.
+    const char *text;
+    // The plan that was passed to the call that caused the message, such as the call that failed. NULL for calls
+    // without a plan (also recon_plan_create and recon_plan_destroy), and for messages of the library's own threads.
+    // The callback may compare it with the host's plans, but must not use it in calls.
+    const recon_plan *plan;
+} recon_log_message;
+
+// Log callback. It may be called from any thread, from several at once, and while a call of this library is running.
+// Messages of a call come from the thread that made the call, and before it returns. It must return normally (no
+// exception, no longjmp). Messages that the callback itself causes in the library are dropped.
+typedef void (*recon_log_callback)(const recon_log_message *message, void *user_data);
 
 // Properties of a GPU. Initialise them with recon_device_properties_init.
-typedef struct {
+typedef struct recon_device_properties {
     // Set by recon_device_properties_init.
     uint32_t struct_size;
     // Number of streaming multiprocessors.
@@ -503,7 +545,7 @@ typedef struct {
 
 // A scan: trajectory, image and coils. Initialise it with recon_geometry_init, then set at least dims, samples and
 // coordinates. The arrays are only read, and only during the call that receives the structure.
-typedef struct {
+typedef struct recon_geometry {
     // Set by recon_geometry_init.
     uint32_t struct_size;
     // A recon_precision: the type of every array here and of the plan. Default: RECON_F32.
@@ -561,7 +603,7 @@ typedef struct {
 typedef int (*recon_interrupt_callback)(void *user_data);
 
 // Options of a plan. Initialise them with recon_options_init.
-typedef struct {
+typedef struct recon_options {
     // Set by recon_options_init.
     uint32_t struct_size;
     // A recon_method. Default: RECON_METHOD_AUTO.
@@ -633,7 +675,7 @@ typedef struct {
 } recon_options;
 
 // Progress of recon_cg.
-typedef struct {
+typedef struct recon_progress {
     // Size of this structure in the library's version, in bytes. Fields beyond it do not exist.
     uint32_t struct_size;
     // Zero.
@@ -656,7 +698,7 @@ typedef struct {
 typedef int (*recon_progress_callback)(const recon_progress *progress, void *user_data);
 
 // Options of recon_cg. Initialise them with recon_cg_options_init.
-typedef struct {
+typedef struct recon_cg_options {
     // Set by recon_cg_options_init.
     uint32_t struct_size;
     // A recon_prior. Default: RECON_PRIOR_IDENTITY. While lambda is 0 the prior is checked, but has no effect.
@@ -702,7 +744,7 @@ typedef struct {
 
 // Report of recon_cg. Initialise it with recon_cg_report_init. The caller sets residuals and residual_capacity. All
 // other fields are written when the call succeeds.
-typedef struct {
+typedef struct recon_cg_report {
     // Set by recon_cg_report_init.
     uint32_t struct_size;
     // A recon_stop: stop reason of the image with the largest final residual.
@@ -731,7 +773,7 @@ typedef struct {
 } recon_cg_report;
 
 // Options of recon_propeller. Initialise them with recon_propeller_options_init.
-typedef struct {
+typedef struct recon_propeller_options {
     // Set by recon_propeller_options_init.
     uint32_t struct_size;
     // A recon_blade_phase. Default: RECON_BLADE_PHASE_SMOOTH.
@@ -750,7 +792,7 @@ typedef struct {
 } recon_propeller_options;
 
 // Report of recon_propeller. Initialise it with recon_propeller_report_init.
-typedef struct {
+typedef struct recon_propeller_report {
     // Set by recon_propeller_report_init.
     uint32_t struct_size;
     // Zero.
@@ -783,7 +825,7 @@ typedef struct {
 } recon_propeller_report;
 
 // Options of recon_partial_fourier. Initialise them with recon_partial_fourier_options_init.
-typedef struct {
+typedef struct recon_partial_fourier_options {
     // Set by recon_partial_fourier_options_init.
     uint32_t struct_size;
     // A recon_partial_fourier_method. Default: RECON_PARTIAL_FOURIER_POCS.
@@ -797,7 +839,7 @@ typedef struct {
 
 // Report of recon_partial_fourier. Initialise it with recon_partial_fourier_report_init. All other fields are written
 // when the call succeeds.
-typedef struct {
+typedef struct recon_partial_fourier_report {
     // Set by recon_partial_fourier_report_init.
     uint32_t struct_size;
     // Axis with a missing side: 0, 1 or 2 for x, y or z.
@@ -814,7 +856,7 @@ typedef struct {
 } recon_partial_fourier_report;
 
 // Options of recon_field_map. Initialise them with recon_field_map_options_init.
-typedef struct {
+typedef struct recon_field_map_options {
     // Set by recon_field_map_options_init.
     uint32_t struct_size;
     // Not 0 (default 1): phase wraps are undone. Wraps are counted and reported as a warning in any case.
@@ -838,7 +880,7 @@ typedef struct {
 } recon_field_map_options;
 
 // Report of recon_field_map. Initialise it with recon_field_map_report_init.
-typedef struct {
+typedef struct recon_field_map_report {
     // Set by recon_field_map_report_init.
     uint32_t struct_size;
     // Zero.
@@ -867,7 +909,7 @@ typedef struct {
 } recon_field_map_report;
 
 // Properties of a plan. Initialise them with recon_plan_properties_init.
-typedef struct {
+typedef struct recon_plan_properties {
     // Set by recon_plan_properties_init.
     uint32_t struct_size;
     // A recon_precision.
@@ -936,7 +978,7 @@ typedef struct {
 //
 // Each number is the peak of a plan that is used for this one operation, the plan included. Q stays: after
 // recon_normal or recon_cg were called, other operations take host_q and device_q more.
-typedef struct {
+typedef struct recon_memory {
     // Set by recon_memory_init.
     uint32_t struct_size;
     // Width of the centre of k-space for host_coil_maps, as recon_coil_maps takes it; 0 for the default. Read, not
@@ -990,7 +1032,7 @@ typedef struct {
 } recon_memory;
 
 // Options of recon_scan_create. Initialise them with recon_scan_options_init.
-typedef struct {
+typedef struct recon_scan_options {
     // Set by recon_scan_options_init.
     uint32_t struct_size;
     // A recon_scan_counter: images are complete when this counter changes. Default: RECON_SCAN_COUNTER_NONE, which
@@ -1046,7 +1088,7 @@ typedef struct {
 
 // Properties of the data of one image. Initialise them with recon_scan_properties_init. The arrays belong to the
 // recon_scan_image, and exist until it is destroyed.
-typedef struct {
+typedef struct recon_scan_properties {
     // Set by recon_scan_properties_init.
     uint32_t struct_size;
     // Dimensions of the image: 2 if the encoded matrix has one voxel along z, otherwise 3.
@@ -1124,7 +1166,7 @@ typedef struct {
 } recon_scan_properties;
 
 // Numbers of acquisitions by their use. Initialise them with recon_scan_counts_init.
-typedef struct {
+typedef struct recon_scan_counts {
     // Set by recon_scan_counts_init.
     uint32_t struct_size;
     // Zero.
@@ -1142,7 +1184,7 @@ typedef struct {
 } recon_scan_counts;
 
 // Error e = scale x - t of an image x compared with the truth t. Initialise it with recon_quality_init.
-typedef struct {
+typedef struct recon_quality {
     // Set by recon_quality_init.
     uint32_t struct_size;
     // Zero.
@@ -1170,11 +1212,11 @@ const char *recon_version(void);
 
 // Returns the meaning of a status in a few words. The text is never NULL, also for a number that is not a status, and
 // must not be freed.
-const char *recon_status_string(int32_t status);
+const char *recon_status_string(recon_status status);
 
 // Returns the name of a status in one word, as in MATLAB's error identifiers: "InvalidSize" for RECON_INVALID_SIZE.
 // The text is never NULL and must not be freed. It is "UnknownStatus" for a number that is not a status.
-const char *recon_status_name(int32_t status);
+const char *recon_status_name(recon_status status);
 
 // Finds the number of an option's value by its word, for hosts whose users write words, such as MATLAB. For example,
 // option "window" and word "gaussian" give RECON_WINDOW_GAUSSIAN.
@@ -1187,6 +1229,7 @@ const char *recon_status_name(int32_t status);
 // Errors:
 // - RECON_NULL_POINTER.
 // - RECON_UNKNOWN_VALUE if this version does not know the option or the word. The message lists those that it knows.
+RECON_MUST_USE
 recon_status recon_choice(const char *option, const char *word, uint32_t *value);
 
 // Returns the word for a number of an option, see recon_choice. The text is never NULL and must not be freed. It is
@@ -1215,6 +1258,7 @@ uint32_t recon_device_count(void);
 // Errors:
 // - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 // - RECON_NO_DEVICE if this GPU or the driver does not exist.
+RECON_MUST_USE
 recon_status recon_device_info(uint32_t index, recon_device_properties *properties);
 
 // Sets the defaults of a geometry: f32, 2D, one coil, one frame, point voxels.
@@ -1225,57 +1269,76 @@ recon_status recon_device_info(uint32_t index, recon_device_properties *properti
 // Errors:
 // - RECON_NULL_POINTER.
 // - RECON_UNKNOWN_STRUCT_SIZE if the header is newer than the library.
+RECON_MUST_USE
 recon_status recon_geometry_init(recon_geometry *geometry, uint32_t struct_size);
 
 // Sets the defaults of a plan's options: the library chooses everything. `struct_size` is sizeof(recon_options).
+RECON_MUST_USE
 recon_status recon_options_init(recon_options *options, uint32_t struct_size);
 
 // Sets the defaults of recon_cg: 12 iterations, no prior. `struct_size` is sizeof(recon_cg_options).
+RECON_MUST_USE
 recon_status recon_cg_options_init(recon_cg_options *options, uint32_t struct_size);
 
 // Sets an empty report without an array for residuals. `struct_size` is sizeof(recon_cg_report).
+RECON_MUST_USE
 recon_status recon_cg_report_init(recon_cg_report *report, uint32_t struct_size);
 
 // Sets the defaults of recon_propeller: lines per blade from the trajectory; smooth phase, rotation and
 // translation corrected. `struct_size` is sizeof(recon_propeller_options).
+RECON_MUST_USE
 recon_status recon_propeller_options_init(recon_propeller_options *options, uint32_t struct_size);
 
 // Sets an empty report without arrays. `struct_size` is sizeof(recon_propeller_report).
+RECON_MUST_USE
 recon_status recon_propeller_report_init(recon_propeller_report *report, uint32_t struct_size);
 
 // Sets the defaults of recon_partial_fourier: POCS with up to 20 iterations. `struct_size` is
 // sizeof(recon_partial_fourier_options).
-recon_status recon_partial_fourier_options_init(recon_partial_fourier_options *options, uint32_t struct_size);
+RECON_MUST_USE
+recon_status recon_partial_fourier_options_init(recon_partial_fourier_options *options,
+                                                uint32_t struct_size);
 
 // Sets an empty report. `struct_size` is sizeof(recon_partial_fourier_report).
-recon_status recon_partial_fourier_report_init(recon_partial_fourier_report *report, uint32_t struct_size);
+RECON_MUST_USE
+recon_status recon_partial_fourier_report_init(recon_partial_fourier_report *report,
+                                               uint32_t struct_size);
 
 // Sets the defaults of recon_field_map. `struct_size` is sizeof(recon_field_map_options).
+RECON_MUST_USE
 recon_status recon_field_map_options_init(recon_field_map_options *options, uint32_t struct_size);
 
 // Sets an empty report. `struct_size` is sizeof(recon_field_map_report).
+RECON_MUST_USE
 recon_status recon_field_map_report_init(recon_field_map_report *report, uint32_t struct_size);
 
 // Sets empty properties. `struct_size` is sizeof(recon_plan_properties).
+RECON_MUST_USE
 recon_status recon_plan_properties_init(recon_plan_properties *properties, uint32_t struct_size);
 
 // Sets all numbers of bytes to 0. `struct_size` is sizeof(recon_memory).
+RECON_MUST_USE
 recon_status recon_memory_init(recon_memory *memory, uint32_t struct_size);
 
 // Sets the defaults of recon_scan_create: images are complete at the end, and noise whitens the coils.
 // `struct_size` is sizeof(recon_scan_options).
+RECON_MUST_USE
 recon_status recon_scan_options_init(recon_scan_options *options, uint32_t struct_size);
 
 // Sets empty properties. `struct_size` is sizeof(recon_scan_properties).
+RECON_MUST_USE
 recon_status recon_scan_properties_init(recon_scan_properties *properties, uint32_t struct_size);
 
 // Sets all numbers to 0. `struct_size` is sizeof(recon_scan_counts).
+RECON_MUST_USE
 recon_status recon_scan_counts_init(recon_scan_counts *counts, uint32_t struct_size);
 
 // Sets empty properties. `struct_size` is sizeof(recon_device_properties).
+RECON_MUST_USE
 recon_status recon_device_properties_init(recon_device_properties *properties, uint32_t struct_size);
 
 // Sets all measures to 0. `struct_size` is sizeof(recon_quality).
+RECON_MUST_USE
 recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 
 // Creates a plan for a geometry: checks every number, chooses window and grid, sorts the samples and starts the plan's
@@ -1292,7 +1355,10 @@ recon_status recon_quality_init(recon_quality *quality, uint32_t struct_size);
 // - RECON_DRIVER_INCOMPLETE if the GPU's kernels are not cached and cannot be compiled.
 // - RECON_UNSUPPORTED for a field map that requires more than 128 segments, for a voxel list with RECON_METHOD_NUFFT,
 //   and for a vector unit that the processor does not have.
-recon_status recon_plan_create(const recon_geometry *geometry, const recon_options *options, recon_plan **plan);
+RECON_MUST_USE
+recon_status recon_plan_create(const recon_geometry *geometry,
+                               const recon_options *options,
+                               recon_plan **plan);
 
 // Estimates the bytes that a plan of this geometry and its operations take, before the plan is created.
 //
@@ -1317,7 +1383,10 @@ recon_status recon_plan_create(const recon_geometry *geometry, const recon_optio
 // - RECON_INVALID_ARGUMENT if the calibration is wider than k-space.
 // - RECON_INVALID_SIZE if a size is 0.
 // - RECON_TOLERANCE_OUT_OF_RANGE, RECON_NO_DEVICE, RECON_DRIVER_INCOMPLETE, RECON_UNSUPPORTED.
-recon_status recon_plan_memory(const recon_geometry *geometry, const recon_options *options, recon_memory *memory);
+RECON_MUST_USE
+recon_status recon_plan_memory(const recon_geometry *geometry,
+                               const recon_options *options,
+                               recon_memory *memory);
 
 // Reads the warning with index `index`, from 0, of this thread's last call. A warning is about a result that may not
 // be the intended one. Each warning was also logged at RECON_LOG_WARNING. Warnings of a plan are read by
@@ -1364,6 +1433,7 @@ void recon_release_memory(void);
 // recon_plan_memory returns the bytes of a plan and its operations in advance.
 //
 // Errors: RECON_OUT_OF_HOST_MEMORY; the message has the limit, and the free memory in MiB.
+RECON_MUST_USE
 recon_status recon_check_free_memory(uint64_t bytes);
 
 // Describes a plan: chosen method and window, lengths of its arrays, and bytes that it holds.
@@ -1372,6 +1442,7 @@ recon_status recon_check_free_memory(uint64_t bytes);
 // - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 // - RECON_INVALID_ARGUMENT for a misaligned structure.
 // - RECON_SIZE_OVERFLOW if the gridded k-space of all coils and frames would exceed the address space.
+RECON_MUST_USE
 recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *properties);
 
 // Replaces the trajectory of a plan, with its weights, and also the coil maps if the geometry has some. It is for
@@ -1405,6 +1476,7 @@ recon_status recon_plan_info(const recon_plan *plan, recon_plan_properties *prop
 // - RECON_INVALID_ARGUMENT if precision, basis or voxel list differ, for coil maps if the plan was created without,
 //   and for missing weights if the plan has some.
 // - RECON_CANCELLED.
+RECON_MUST_USE
 recon_status recon_plan_set_trajectory(recon_plan *plan, const recon_geometry *geometry);
 
 // Replaces the density weights of a plan. The samples stay sorted. Q and the weights that recon_grid computed are
@@ -1419,6 +1491,7 @@ recon_status recon_plan_set_trajectory(recon_plan *plan, const recon_geometry *g
 // - RECON_SIZE_MISMATCH for a wrong count.
 // - RECON_NOT_FINITE and RECON_INVALID_ARGUMENT, with the index.
 // - RECON_MEMORY_LIMIT, RECON_OUT_OF_HOST_MEMORY, RECON_OUT_OF_DEVICE_MEMORY, RECON_CANCELLED.
+RECON_MUST_USE
 recon_status recon_plan_set_weights(recon_plan *plan, const void *weights, uint64_t count);
 
 // Replaces the coil maps of a plan that was created with coil maps. All else stays, including Q. Other threads may use
@@ -1437,6 +1510,7 @@ recon_status recon_plan_set_weights(recon_plan *plan, const void *weights, uint6
 // - RECON_NOT_FINITE, with the index.
 // - RECON_MEMORY_LIMIT if old and new maps together exceed the limit.
 // - RECON_OUT_OF_HOST_MEMORY, RECON_OUT_OF_DEVICE_MEMORY, RECON_CANCELLED.
+RECON_MUST_USE
 recon_status recon_plan_set_coil_maps(recon_plan *plan, const void *maps, uint64_t count);
 
 // Computes kspace = E image, the k-space that the scanner would measure.
@@ -1448,6 +1522,7 @@ recon_status recon_plan_set_coil_maps(recon_plan *plan, const void *maps, uint64
 // - RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_INVALID_ARGUMENT if the arrays overlap.
 // - RECON_NOT_FINITE with the voxel's index, also if the result overflows.
+RECON_MUST_USE
 recon_status recon_forward(const recon_plan *plan, const void *image, void *kspace);
 
 // Computes image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
@@ -1456,10 +1531,12 @@ recon_status recon_forward(const recon_plan *plan, const void *image, void *kspa
 // - image: complex [nx, ny, nz, images, frames], written.
 //
 // Errors: as recon_forward, with the sample's index for RECON_NOT_FINITE.
+RECON_MUST_USE
 recon_status recon_fhd(const recon_plan *plan, const void *kspace, void *image);
 
 // Computes image = E^H W kspace, the right-hand side of the system that recon_cg solves. W are the density weights of
 // the geometry, or 1 if it has none. Arrays and errors are those of recon_fhd.
+RECON_MUST_USE
 recon_status recon_weighted_fhd(const recon_plan *plan, const void *kspace, void *image);
 
 // Computes y = E^H W E x.
@@ -1468,6 +1545,7 @@ recon_status recon_weighted_fhd(const recon_plan *plan, const void *kspace, void
 // - y: the same shape, written.
 //
 // Errors: as recon_forward; RECON_MEMORY_LIMIT if Q was requested and does not fit.
+RECON_MUST_USE
 recon_status recon_normal(const recon_plan *plan, const void *x, void *y);
 
 // Computes the gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object
@@ -1481,6 +1559,7 @@ recon_status recon_normal(const recon_plan *plan, const void *x, void *y);
 // - RECON_INVALID_ARGUMENT if no sample with a positive weight is near the centre of k-space (an annulus), which
 //   determines the scale of the image.
 // - RECON_INVALID_ARGUMENT if one weight outweighs all others.
+RECON_MUST_USE
 recon_status recon_grid(const recon_plan *plan, const void *kspace, void *image);
 
 // Computes the gridded k-space of the gridding reconstruction, before the FFT and the combination of coils. The image
@@ -1492,6 +1571,7 @@ recon_status recon_grid(const recon_plan *plan, const void *kspace, void *image)
 //   size of this oversampled grid and its number of elements, grid_elements.
 //
 // Errors: as recon_grid; RECON_UNSUPPORTED with exact sums, which have no grid.
+RECON_MUST_USE
 recon_status recon_grid_kspace(const recon_plan *plan, const void *kspace, void *grid);
 
 // Computes the factors along one axis by which an image is multiplied after the FFT of gridded k-space.
@@ -1503,6 +1583,7 @@ recon_status recon_grid_kspace(const recon_plan *plan, const void *kspace, void 
 // - RECON_NULL_POINTER.
 // - RECON_INVALID_ARGUMENT for an axis that the image does not have.
 // - RECON_UNSUPPORTED with exact sums.
+RECON_MUST_USE
 recon_status recon_window_correction(const recon_plan *plan, uint32_t axis, double *factors);
 
 // Computes Q(delta) = sum_m w_m |phi(k_m)|^2 exp(+i 2 pi k_m.delta), the kernel of E^H W E.
@@ -1511,6 +1592,7 @@ recon_status recon_window_correction(const recon_plan *plan, uint32_t axis, doub
 //   list: complex [voxel_count], Q at the listed positions.
 //
 // Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+RECON_MUST_USE
 recon_status recon_q(const recon_plan *plan, void *q);
 
 // Saves Q, as recon_normal and recon_cg use it, for plans of the same geometry in other processes. It computes Q first
@@ -1523,6 +1605,7 @@ recon_status recon_q(const recon_plan *plan, void *q);
 // - RECON_NULL_POINTER, RECON_MEMORY_LIMIT.
 // - RECON_IO if the file cannot be written. The previous content of the path is then unchanged.
 // - RECON_UNSUPPORTED if the plan does not use Q.
+RECON_MUST_USE
 recon_status recon_plan_save_q(const recon_plan *plan, const char *path);
 
 // Loads Q instead of computing it.
@@ -1532,6 +1615,7 @@ recon_status recon_plan_save_q(const recon_plan *plan, const char *path);
 // - RECON_IO if the file cannot be read.
 // - RECON_BAD_FILE if the file is truncated, damaged or too long, or belongs to a different geometry.
 // - RECON_UNSUPPORTED if the plan does not use Q.
+RECON_MUST_USE
 recon_status recon_plan_load_q(const recon_plan *plan, const char *path);
 
 // Solves (E^H W E + lambda R^H R) x = E^H W d by conjugate gradients, independently for each image.
@@ -1548,6 +1632,7 @@ recon_status recon_plan_load_q(const recon_plan *plan, const char *path);
 // - RECON_NOT_FINITE if a number overflows.
 // - RECON_UNSUPPORTED for a prior on differences with a voxel list.
 // - RECON_CANCELLED by the interrupt or the progress callback.
+RECON_MUST_USE
 recon_status recon_cg(const recon_plan *plan,
                       const void *kspace,
                       void *image,
@@ -1576,6 +1661,7 @@ recon_status recon_cg(const recon_plan *plan,
 // - RECON_UNSUPPORTED in 3D and for a voxel list.
 // - RECON_INVALID_ARGUMENT for samples that are not such spokes, with the sample or spoke.
 // - RECON_INVALID_ARGUMENT if spokes leave a sector of k-space unmeasured.
+RECON_MUST_USE
 recon_status recon_fbp(const recon_plan *plan, uint32_t filter, const void *kspace, void *image);
 
 // Computes density weights for the plan's trajectory: the volume of k-space that each sample represents.
@@ -1591,6 +1677,7 @@ recon_status recon_fbp(const recon_plan *plan, uint32_t filter, const void *kspa
 // - RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory that RECON_DENSITY_RAMP does not support, and if
 //   no sample is near the centre of k-space.
+RECON_MUST_USE
 recon_status recon_density(const recon_plan *plan,
                            uint32_t method,
                            uint64_t iterations,
@@ -1620,7 +1707,11 @@ recon_status recon_density(const recon_plan *plan,
 // - RECON_INVALID_ARGUMENT if samples are missing from the central 8, as in a Cartesian scan of every second line:
 //   estimate maps by a plan for its calibration lines.
 // - RECON_INVALID_ARGUMENT for a centre wider than k-space (twice the image's largest size).
-recon_status recon_coil_maps(const recon_plan *plan, const void *kspace, uint64_t calibration, void *maps);
+RECON_MUST_USE
+recon_status recon_coil_maps(const recon_plan *plan,
+                             const void *kspace,
+                             uint64_t calibration,
+                             void *maps);
 
 // Combines the images of coils into one image per frame. It uses the geometry's precision, dims (or the voxel list's
 // length), coils and frames.
@@ -1635,7 +1726,11 @@ recon_status recon_coil_maps(const recon_plan *plan, const void *kspace, uint64_
 // - RECON_INVALID_ARGUMENT if the arrays overlap.
 // - RECON_NOT_FINITE, with the voxel's index.
 // - RECON_UNSUPPORTED for a voxel list with RECON_COMBINE_ADAPTIVE.
-recon_status recon_combine(const recon_geometry *geometry, uint32_t method, const void *coil_images, void *image);
+RECON_MUST_USE
+recon_status recon_combine(const recon_geometry *geometry,
+                           uint32_t method,
+                           const void *coil_images,
+                           void *image);
 
 // Resizes images from the encoded matrix, on which they are reconstructed, to the requested matrix and field of view.
 // It uses the geometry's precision, ndim, dims, coils and frames.
@@ -1657,6 +1752,7 @@ recon_status recon_combine(const recon_geometry *geometry, uint32_t method, cons
 // - RECON_INVALID_ARGUMENT if the arrays overlap.
 // - RECON_NOT_FINITE, with the voxel's index.
 // - RECON_UNSUPPORTED for a voxel list.
+RECON_MUST_USE
 recon_status recon_resize(const recon_geometry *geometry,
                           const double *fov,
                           const uint64_t *dims,
@@ -1695,6 +1791,7 @@ recon_status recon_resize(const recon_geometry *geometry,
 //   more than 2 m from the isocentre, and for an origin or steps without maxwell.
 // - RECON_NOT_FINITE, with the voxel's index.
 // - RECON_UNSUPPORTED for a voxel list.
+RECON_MUST_USE
 recon_status recon_phase_difference(const recon_geometry *geometry,
                                     const void *images,
                                     const void *reference,
@@ -1717,6 +1814,7 @@ recon_status recon_phase_difference(const recon_geometry *geometry,
 // - RECON_NULL_POINTER, RECON_UNKNOWN_VALUE, RECON_SIZE_OVERFLOW, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_INVALID_SIZE if a size is 0.
 // - RECON_INVALID_ARGUMENT if arrays overlap.
+RECON_MUST_USE
 recon_status recon_trajectory_cartesian(uint32_t precision,
                                         uint32_t ndim,
                                         const uint64_t *dims,
@@ -1729,6 +1827,7 @@ recon_status recon_trajectory_cartesian(uint32_t precision,
 //
 // - order: a recon_spoke_order.
 // - kx, ky: real [samples, spokes] each, written.
+RECON_MUST_USE
 recon_status recon_trajectory_radial2d(uint32_t precision,
                                        uint64_t spokes,
                                        uint64_t samples,
@@ -1741,6 +1840,7 @@ recon_status recon_trajectory_radial2d(uint32_t precision,
 //
 // - order: a recon_spoke_order.
 // - kx, ky, kz: real [samples, spokes, partitions] each, written.
+RECON_MUST_USE
 recon_status recon_trajectory_stack_of_stars(uint32_t precision,
                                              uint64_t spokes,
                                              uint64_t samples,
@@ -1753,6 +1853,7 @@ recon_status recon_trajectory_stack_of_stars(uint32_t precision,
 // Generates 3D spokes through the centre, spread evenly over the sphere by a spiral from pole to equator.
 //
 // - kx, ky, kz: real [samples, spokes] each, written.
+RECON_MUST_USE
 recon_status recon_trajectory_radial3d(uint32_t precision,
                                        uint64_t spokes,
                                        uint64_t samples,
@@ -1768,6 +1869,7 @@ recon_status recon_trajectory_radial3d(uint32_t precision,
 // - kx, ky: real [samples, interleaves] each, written.
 //
 // Errors: also RECON_INVALID_ARGUMENT unless turns and density are positive and finite.
+RECON_MUST_USE
 recon_status recon_trajectory_spiral(uint32_t precision,
                                      uint64_t interleaves,
                                      uint64_t samples,
@@ -1783,6 +1885,7 @@ recon_status recon_trajectory_spiral(uint32_t precision,
 // - kx, ky: real [samples, shots] each, written.
 //
 // Errors: also RECON_INVALID_ARGUMENT unless radial and angular are positive and finite.
+RECON_MUST_USE
 recon_status recon_trajectory_rosette(uint32_t precision,
                                       uint64_t shots,
                                       uint64_t samples,
@@ -1800,6 +1903,7 @@ recon_status recon_trajectory_rosette(uint32_t precision,
 // - kx, ky: real [samples, shots] each, written.
 //
 // Errors: also RECON_INVALID_ARGUMENT for other frequencies, and for fewer than four samples per oscillation.
+RECON_MUST_USE
 recon_status recon_trajectory_lissajous(uint32_t precision,
                                         uint64_t shots,
                                         uint64_t samples,
@@ -1814,6 +1918,7 @@ recon_status recon_trajectory_lissajous(uint32_t precision,
 // - kx, ky: real [samples, lines, blades] each, written.
 //
 // Errors: also RECON_INVALID_ARGUMENT if 2 lines > samples, a blade wider than half of k-space.
+RECON_MUST_USE
 recon_status recon_trajectory_propeller(uint32_t precision,
                                         uint64_t blades,
                                         uint64_t lines,
@@ -1831,6 +1936,7 @@ recon_status recon_trajectory_propeller(uint32_t precision,
 //
 // Errors: also RECON_INVALID_ARGUMENT if samples < scan_matrix, or if 2 lines > scan_matrix, a blade wider than half
 // of k-space.
+RECON_MUST_USE
 recon_status recon_trajectory_propeller_scan(uint32_t precision,
                                              uint64_t blades,
                                              uint64_t lines,
@@ -1864,6 +1970,7 @@ recon_status recon_trajectory_propeller_scan(uint32_t precision,
 //   that extends beyond the maps.
 // - RECON_UNSUPPORTED for maps of a voxel list.
 // - RECON_COORDINATE_OUT_OF_RANGE with maps.
+RECON_MUST_USE
 recon_status recon_phantom_kspace(const recon_geometry *geometry,
                                   const double *shapes,
                                   uint64_t shape_count,
@@ -1879,6 +1986,7 @@ recon_status recon_phantom_kspace(const recon_geometry *geometry,
 // - image: complex [nx, ny, nz], written, with imaginary parts of 0.
 //
 // Errors: as recon_phantom_kspace; RECON_INVALID_SIZE for a supersample of 0.
+RECON_MUST_USE
 recon_status recon_phantom_image(const recon_geometry *geometry,
                                  const double *shapes,
                                  uint64_t shape_count,
@@ -1890,6 +1998,7 @@ recon_status recon_phantom_image(const recon_geometry *geometry,
 // - maps: complex [nx, ny, nz, coils], written.
 //
 // Errors: as recon_phantom_kspace.
+RECON_MUST_USE
 recon_status recon_phantom_coil_maps(const recon_geometry *geometry, void *maps);
 
 // Adds complex white Gaussian noise to data. A seed gives the same noise on every platform. It uses the geometry's
@@ -1903,6 +2012,7 @@ recon_status recon_phantom_coil_maps(const recon_geometry *geometry, void *maps)
 // - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_INVALID_SIZE, RECON_SIZE_OVERFLOW.
 // - RECON_NOT_FINITE, with the index.
 // - RECON_INVALID_ARGUMENT for an snr that is not positive and finite, and if all data are 0.
+RECON_MUST_USE
 recon_status recon_add_noise(const recon_geometry *geometry,
                              double snr,
                              uint64_t seed,
@@ -1923,6 +2033,7 @@ recon_status recon_add_noise(const recon_geometry *geometry,
 // - RECON_INVALID_SIZE if the mask leaves no voxel to compare.
 // - RECON_NOT_FINITE, with the index.
 // - RECON_INVALID_ARGUMENT if the truth is 0 everywhere.
+RECON_MUST_USE
 recon_status recon_metrics(const recon_geometry *geometry,
                            const void *image,
                            const void *truth,
@@ -1945,6 +2056,7 @@ recon_status recon_metrics(const recon_geometry *geometry,
 // - use: sum of the recon_acquisition_purpose that apply, written; 0 for an acquisition that is not used.
 //
 // Errors: RECON_NULL_POINTER.
+RECON_MUST_USE
 recon_status recon_acquisition_use(uint64_t ismrmrd_flags, uint32_t *use);
 
 // Returns the use of an acquisition in words, from its ISMRMRD flags: "image", "calibration", "image and calibration",
@@ -1970,6 +2082,7 @@ const char *recon_acquisition_use_name(uint64_t ismrmrd_flags);
 // Errors:
 // - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_BAD_FILE for a header that is malformed, or lacks a matrix, a field of view or a trajectory.
+RECON_MUST_USE
 recon_status recon_scan_create(const char *xml,
                                uint64_t xml_bytes,
                                const recon_scan_options *options,
@@ -1993,7 +2106,11 @@ void recon_scan_destroy(recon_scan *scan);
 // - RECON_NOT_FINITE, with coil and sample.
 // - RECON_BAD_FILE for a negative sample time, and for an image that is already complete.
 // - RECON_UNSUPPORTED for compressed samples.
-recon_status recon_scan_add(recon_scan *scan, const void *header, const float *trajectory, const void *data);
+RECON_MUST_USE
+recon_status recon_scan_add(recon_scan *scan,
+                            const void *header,
+                            const float *trajectory,
+                            const void *data);
 
 // Whitens the data of one acquisition in place, for hosts in which a later step sorts acquisitions. The noise is that
 // of earlier calls of recon_scan_add. The acquisition is not added.
@@ -2017,6 +2134,7 @@ recon_status recon_scan_add(recon_scan *scan, const void *header, const float *t
 // - RECON_BAD_FILE for a negative sample time, RECON_UNSUPPORTED for compressed samples of used acquisitions.
 // - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE, RECON_NOT_FINITE if the noise cannot whiten the
 //   data.
+RECON_MUST_USE
 recon_status recon_scan_whiten(recon_scan *scan, const void *header, void *data);
 
 // Completes the images of the acquisitions so far, also if the counter of the option complete did not change. Later
@@ -2027,6 +2145,7 @@ recon_status recon_scan_whiten(recon_scan *scan, const void *header, void *data)
 // previous repetition are missing.
 //
 // Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+RECON_MUST_USE
 recon_status recon_scan_complete(recon_scan *scan);
 
 // Ends the measurement: all images are complete.
@@ -2038,6 +2157,7 @@ recon_status recon_scan_complete(recon_scan *scan);
 // - RECON_WARNING_ACQUISITIONS if shots are missing in images that recon_scan_complete completed
 //
 // Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
+RECON_MUST_USE
 recon_status recon_scan_end(recon_scan *scan);
 
 // Returns the data of the next complete image, in the order of encoding, slice, repetition, contrast, phase and set.
@@ -2053,6 +2173,7 @@ recon_status recon_scan_end(recon_scan *scan);
 // - RECON_BAD_FILE if counts or counters contradict each other, RECON_COORDINATE_OUT_OF_RANGE, RECON_NOT_FINITE.
 // - RECON_UNSUPPORTED if the acquisitions have no trajectory, and the header does not give it.
 // - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE if the noise cannot whiten the data.
+RECON_MUST_USE
 recon_status recon_scan_next(recon_scan *scan, recon_scan_image **image);
 
 // Returns the calibration data of an image, from which recon_coil_maps estimates coil maps: those of its slice that
@@ -2070,18 +2191,22 @@ recon_status recon_scan_next(recon_scan *scan, recon_scan_image **image);
 // - RECON_SIZE_MISMATCH for a different number of coils or dimensions.
 // - RECON_UNSUPPORTED for a different position or orientation.
 // - RECON_INVALID_ARGUMENT if a field of view is unknown, or no samples are within the image's k-space.
+RECON_MUST_USE
 recon_status recon_scan_image_calibration(const recon_scan_image *image, recon_scan_image **calibration);
 
 // Writes the properties of an image's data, with the addresses of its arrays.
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
-recon_status recon_scan_image_properties(const recon_scan_image *image, recon_scan_properties *properties);
+RECON_MUST_USE
+recon_status recon_scan_image_properties(const recon_scan_image *image,
+                                         recon_scan_properties *properties);
 
 // Sets precision, ndim, dims, samples, coordinates, weights and coils of a geometry to those of an image's data.
 // Everything else stays unchanged. The geometry refers to the arrays of the image: create the plan before the image is
 // destroyed.
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+RECON_MUST_USE
 recon_status recon_scan_image_geometry(const recon_scan_image *image, recon_geometry *geometry);
 
 // Destroys the data of an image. NULL is ignored.
@@ -2091,6 +2216,7 @@ void recon_scan_image_destroy(recon_scan_image *image);
 // counted for both purposes when their image is complete.
 //
 // Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
+RECON_MUST_USE
 recon_status recon_scan_acquisitions(recon_scan *scan, recon_scan_counts *counts);
 
 // Computes the covariance of the coils' noise from samples without signal: the mean of n_a conj(n_b), for the sampling
@@ -2110,6 +2236,7 @@ recon_status recon_scan_acquisitions(recon_scan *scan, recon_scan_counts *counts
 // - RECON_INVALID_SIZE for fewer samples than coils.
 // - RECON_NOT_FINITE with the index, also for variances that overflow.
 // - RECON_INVALID_ARGUMENT for implausible times and bandwidths, or if their ratio overflows.
+RECON_MUST_USE
 recon_status recon_noise_covariance(uint32_t precision,
                                     const void *noise,
                                     uint64_t samples,
@@ -2130,6 +2257,7 @@ recon_status recon_noise_covariance(uint32_t precision,
 // - RECON_NULL_POINTER, RECON_SIZE_OVERFLOW, RECON_INVALID_SIZE, RECON_OUT_OF_HOST_MEMORY.
 // - RECON_NOT_FINITE, with the index.
 // - RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for a singular matrix, with the coil.
+RECON_MUST_USE
 recon_status recon_whitening(const void *covariance, uint64_t coils, void *matrix);
 
 // Computes the matrix of coil compression. Its virtual coils are the principal components that contain most of the
@@ -2154,6 +2282,7 @@ recon_status recon_whitening(const void *covariance, uint64_t coils, void *matri
 // - RECON_NOT_FINITE with the index, also for an energy that overflows.
 // - RECON_INVALID_ARGUMENT unless exactly one of keep and energy is given, for an energy outside (0, 1], and if all
 //   data are 0.
+RECON_MUST_USE
 recon_status recon_compression(uint32_t precision,
                                const void *data,
                                uint64_t samples,
@@ -2178,6 +2307,7 @@ recon_status recon_compression(uint32_t precision,
 // - RECON_INVALID_SIZE and RECON_SIZE_MISMATCH for sizes of 0.
 // - RECON_INVALID_ARGUMENT if the arrays overlap.
 // - RECON_NOT_FINITE, with the index.
+RECON_MUST_USE
 recon_status recon_virtual_coils(const void *matrix,
                                  uint64_t virtual_coils,
                                  uint64_t coils,
@@ -2217,6 +2347,7 @@ recon_status recon_virtual_coils(const void *matrix,
 // - RECON_INVALID_ARGUMENT for echo times that do not increase or exceed 1 s (milliseconds), for images that are real
 //   or without signal, and for implausible options.
 // - RECON_CANCELLED by the interrupt callback of the options.
+RECON_MUST_USE
 recon_status recon_field_map(uint32_t precision,
                              uint32_t ndim,
                              const uint64_t *dims,
@@ -2261,6 +2392,7 @@ recon_status recon_field_map(uint32_t precision,
 // - RECON_INVALID_ARGUMENT if fewer than half of the blades, or fewer than two, are complete.
 // - RECON_INVALID_ARGUMENT if image and report are both NULL.
 // - RECON_SIZE_MISMATCH if motion_capacity is too small.
+RECON_MUST_USE
 recon_status recon_propeller(const recon_geometry *geometry,
                              const recon_options *options,
                              const recon_propeller_options *propeller,
@@ -2278,6 +2410,7 @@ recon_status recon_propeller(const recon_geometry *geometry,
 // Errors:
 // - RECON_NULL_POINTER, also if coordinates are NULL.
 // - As recon_propeller for the geometry, the trajectory and the options.
+RECON_MUST_USE
 recon_status recon_propeller_memory(const recon_geometry *geometry,
                                     const recon_options *options,
                                     const recon_propeller_options *propeller,
@@ -2312,6 +2445,7 @@ recon_status recon_propeller_memory(const recon_geometry *geometry,
 //   points of a Cartesian grid are missing in the measured part, as in parallel imaging.
 // - RECON_UNSUPPORTED if sides of several axes are missing, for a voxel list, voxels with the shape of a box, field
 //   and decay maps, and for pointers_on_device.
+RECON_MUST_USE
 recon_status recon_partial_fourier(const recon_geometry *geometry,
                                    const recon_options *options,
                                    const recon_partial_fourier_options *partial_fourier,

@@ -3,7 +3,7 @@
 
 use recon::ffi::recon_status::*;
 use recon::ffi::*;
-use std::ffi::{c_char, c_void, CStr};
+use std::ffi::{c_void, CStr};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
@@ -90,13 +90,16 @@ fn wait_for_threads(expected: usize, when: &str) {
 static LINES: Mutex<Vec<(u32, String, usize)>> = Mutex::new(Vec::new());
 
 /// Records a line of the log.
-unsafe extern "C" fn record_line(level: u32, text: *const c_char, user_data: *mut c_void) {
+unsafe extern "C" fn record_line(message: *const recon_log_message, user_data: *mut c_void) {
+    // SAFETY: the library gives a message, which is valid during the call.
+    let message = unsafe { *message };
+    assert_eq!(message.struct_size as usize, size_of::<recon_log_message>());
     // SAFETY: the library gives a C string.
-    let text = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
+    let text = unsafe { CStr::from_ptr(message.text) }.to_str().unwrap().to_owned();
     // A callback that replaces itself is refused, without a deadlock.
     // SAFETY: no callback is given.
     assert_eq!(unsafe { recon_set_log_callback(None, null_mut(), 0) }, RECON_INVALID_ARGUMENT);
-    LINES.lock().unwrap().push((level, text, user_data as usize));
+    LINES.lock().unwrap().push((message.level, text, user_data as usize));
 }
 
 /// Returns the recorded lines and removes them.

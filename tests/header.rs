@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 mod common;
@@ -40,9 +40,67 @@ fn generate() -> String {
     HEADER.get_or_init(run_cbindgen).clone()
 }
 
+/// Version of the package, and the macro RECON_MUST_USE, for the header.
+fn macros() -> String {
+    let number = |name: &str, value: &str| format!("#define RECON_VERSION_{name} {value}\n");
+    let version = [
+        number("MAJOR", env!("CARGO_PKG_VERSION_MAJOR")),
+        number("MINOR", env!("CARGO_PKG_VERSION_MINOR")),
+        number("PATCH", env!("CARGO_PKG_VERSION_PATCH")),
+    ];
+    format!(
+        "\n// Version of this header. recon_version() returns the version of the library at run time.\n{}{}",
+        version.concat(),
+        MUST_USE.trim_end()
+    )
+}
+
+/// The macro in front of functions whose status must be used.
+const MUST_USE: &str = "
+// A compiler warns if the status of these functions is dropped. After a failure the handle does not exist, the structure
+// has no defaults, or the array still has its previous content: a program that does not look at the status would go on
+// with these. All functions with a status have the macro, except recon_set_log_callback and those that read warnings, on
+// which no image depends. Define RECON_MUST_USE as empty before #include to turn the warnings off.
+#ifndef RECON_MUST_USE
+#if (defined(__cplusplus) && __cplusplus >= 201703L) || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L)
+#define RECON_MUST_USE [[nodiscard]]
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 202311L
+#define RECON_MUST_USE [[nodiscard]]
+#elif defined(__GNUC__) || defined(__clang__)
+#define RECON_MUST_USE __attribute__((warn_unused_result))
+#elif defined(_MSC_VER)
+#include <sal.h>
+#define RECON_MUST_USE _Check_return_
+#else
+#define RECON_MUST_USE
+#endif
+#endif
+";
+
+/// Returns a header of cbindgen with tags of structures and enumerations, so that C++ can declare structures in
+/// advance. cbindgen itself would then also write `struct` and `enum` in front of each use. RECON_MUST_USE has a line
+/// of its own.
+fn with_tags(header: &str) -> String {
+    let mut lines: Vec<String> =
+        header.replace("RECON_MUST_USE recon_", "RECON_MUST_USE\nrecon_").lines().map(String::from).collect();
+    let mut start = None;
+    for i in 0..lines.len() {
+        if lines[i] == "typedef struct {" || lines[i] == "typedef enum {" {
+            start = Some(i);
+        }
+        let name = lines[i].strip_prefix("} ").and_then(|rest| rest.strip_suffix(';')).map(str::to_owned);
+        if let (Some(at), Some(name)) = (start, name) {
+            lines[at] = lines[at].replace('{', &format!("{name} {{"));
+            start = None;
+        }
+    }
+    lines.join("\n") + "\n"
+}
+
 /// Runs cbindgen.
 fn run_cbindgen() -> String {
-    let config = cbindgen::Config::from_file(root().join("cbindgen.toml")).unwrap();
+    let mut config = cbindgen::Config::from_file(root().join("cbindgen.toml")).unwrap();
+    config.after_includes = Some(macros());
     // Macros define enumerations and initialisers, and cbindgen does not expand macros.
     let generated = recon::ffi::generated_sources();
     let paths = ["enumerations", "initialisers"]
@@ -58,7 +116,7 @@ fn run_cbindgen() -> String {
     let mut text = Vec::new();
     builder.generate().expect("the header can be generated").write(&mut text);
     paths.iter().for_each(|path| std::fs::remove_file(path).unwrap());
-    String::from_utf8(text).unwrap()
+    with_tags(&String::from_utf8(text).unwrap())
 }
 
 /// Files of src/files/c_api with types and functions, in the order of their declarations in matlab/mex/files.h.
@@ -80,7 +138,7 @@ fn generate_for_mex() -> String {
     let builder = sources.iter().fold(cbindgen::Builder::new().with_config(config), |b, file| b.with_src(file));
     let mut text = Vec::new();
     builder.generate().expect("the header of the MEX file can be generated").write(&mut text);
-    String::from_utf8(text).unwrap()
+    with_tags(&String::from_utf8(text).unwrap())
 }
 
 #[test]
@@ -113,7 +171,8 @@ fn every_function_and_field_is_documented() {
             (function || line.starts_with("uint32_t recon_")) && line.contains('(') && !line.starts_with(' ');
         let field = line.starts_with("    ") && !line.starts_with("     ") && !line.trim_start().starts_with("//");
         if function || field {
-            assert!(lines[i - 1].trim_start().starts_with("//"), "line {}: {line} has no comment", i + 1);
+            let above = if lines[i - 1] == "RECON_MUST_USE" { lines[i - 2] } else { lines[i - 1] };
+            assert!(above.trim_start().starts_with("//"), "line {}: {line} has no comment", i + 1);
         }
     }
 }
@@ -161,18 +220,36 @@ const WARNINGS: [&str; 6] = ["-Wall", "-Wextra", "-pedantic", "-Wconversion", "-
 
 /// Checks that a source compiles without warnings.
 fn compile(compiler: &str, standard: &str, extension: &str, text: &str) {
+    let output = try_to_compile(compiler, standard, extension, text);
+    assert!(output.status.success(), "{compiler} {standard}:\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Compiles a source with warnings as errors, and returns the outcome.
+fn try_to_compile(compiler: &str, standard: &str, extension: &str, text: &str) -> Output {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
     let source = folder.join(format!("header.{extension}"));
     std::fs::write(&source, text).unwrap();
     let output = Command::new(compiler)
         .arg(standard)
         .args(WARNINGS)
-        .args(["-fsyntax-only", "-I"])
+        .args(["-c", "-o", "/dev/null", "-I"])
         .arg(root().join("include"))
         .arg(&source)
-        .output()
-        .unwrap_or_else(|e| panic!("{compiler}: {e}"));
-    assert!(output.status.success(), "{compiler} {standard}:\n{}", String::from_utf8_lossy(&output.stderr));
+        .output();
+    output.unwrap_or_else(|e| panic!("{compiler}: {e}"))
+}
+
+/// Compilers and standards with which the header compiles without a warning; without clang only those of GCC.
+fn compilers() -> Vec<(&'static str, &'static str)> {
+    let all = [("cc", "-std=c99"), ("cc", "-std=c2x"), ("c++", "-std=c++11"), ("c++", "-std=c++17")];
+    let clang = [("clang", "-std=c99"), ("clang++", "-std=c++11"), ("clang++", "-std=c++20")];
+    let is_installed = |compiler: &str| Command::new(compiler).arg("--version").output().is_ok();
+    let (present, absent): (Vec<_>, Vec<_>) = clang.into_iter().partition(|(compiler, _)| is_installed(compiler));
+    if !absent.is_empty() {
+        // A macro's output is hidden if the test passes.
+        writeln!(std::io::stdout(), "skipped: the header under clang (not installed)").unwrap();
+    }
+    [&all[..], &present].concat()
 }
 
 #[test]
@@ -189,8 +266,84 @@ fn header_compiles_as_c_and_cpp() {
         typedef char field_map_is_48[sizeof(recon_field_map_options) == 48 ? 1 : -1];\n\
         typedef char field_map_report_is_80[sizeof(recon_field_map_report) == 80 ? 1 : -1];\n\
         int main(void) { recon_geometry g; return recon_geometry_init(&g, sizeof g) == RECON_OK ? 0 : 1; }\n";
-    compile("cc", "-std=c99", "c", text);
-    compile("c++", "-std=c++11", "cpp", text);
+    for (compiler, standard) in compilers() {
+        compile(compiler, standard, &extension("sizes", compiler), text);
+    }
+}
+
+/// Returns the ending of a test's source for a compiler. Tests run at once, and each has its own file.
+fn extension(test: &str, compiler: &str) -> String {
+    format!("{test}.{}", if compiler.ends_with("++") { "cpp" } else { "c" })
+}
+
+/// Structures can be declared before the header is included, and tags and typedef names are the same types. A status
+/// is passed without a conversion.
+#[test]
+fn structures_and_enumerations_have_tags() {
+    let text = "struct recon_geometry;\nstruct recon_plan;\n\
+        int samples_of(const struct recon_geometry *geometry);\n\
+        #include <recon.h>\n\
+        int samples_of(const recon_geometry *geometry) { return (int)geometry->samples; }\n\
+        const char *text_of(enum recon_status status);\n\
+        const char *text_of(recon_status status) { return recon_status_string(status); }\n\
+        const char *name_of(recon_status status);\n\
+        const char *name_of(recon_status status) { return recon_status_name(status); }\n\
+        static void hear(const struct recon_log_message *message, void *data) { *(const struct recon_plan **)data = message->plan; }\n\
+        int main(void) {\n\
+            const recon_plan *plan;\n\
+            const enum recon_log_level level = RECON_LOG_ERROR;\n\
+            return recon_set_log_callback(hear, &plan, level) == RECON_OK ? 0 : 1;\n\
+        }\n";
+    for (compiler, standard) in compilers() {
+        compile(compiler, standard, &extension("tags", compiler), text);
+    }
+    let header = generate();
+    for line in header.lines().filter(|line| line.starts_with("typedef ") && line.ends_with('{')) {
+        assert!(line.contains(" recon_"), "{line} has no tag");
+    }
+}
+
+/// Numbers of the version are those of Cargo.toml, and the preprocessor can compare them.
+#[test]
+fn header_has_the_version() {
+    let version = [env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH")];
+    let [major, minor, patch] = version;
+    let text = format!(
+        "#include <recon.h>\n\
+         #if RECON_VERSION_MAJOR != {major} || RECON_VERSION_MINOR != {minor} || RECON_VERSION_PATCH != {patch}\n\
+         #error \"version\"\n#endif\nint main(void) {{ return 0; }}\n"
+    );
+    compile("cc", "-std=c99", &extension("version", "cc"), &text);
+}
+
+/// Compilers refuse programs that drop a status, unless the program turns that off.
+#[test]
+fn compilers_warn_of_a_dropped_status() {
+    let program = |before: &str, call: &str| {
+        format!("{before}\n#include <recon.h>\nstatic recon_plan *plan; static recon_geometry g;\nint main(void) {{ {call}; return 0; }}\n")
+    };
+    for (compiler, standard) in compilers() {
+        let extension = extension("dropped", compiler);
+        for call in ["recon_plan_create(&g, 0, &plan)", "recon_geometry_init(&g, sizeof g)"] {
+            let outcome = try_to_compile(compiler, standard, &extension, &program("", call));
+            let text = String::from_utf8_lossy(&outcome.stderr).into_owned();
+            assert!(!outcome.status.success() && text.contains("unused-result"), "{compiler} {standard}: {text}");
+            compile(compiler, standard, &extension, &program("#define RECON_MUST_USE", call));
+        }
+        let log = program("", "(void)plan; (void)g; recon_set_log_callback(0, 0, RECON_LOG_OFF)");
+        compile(compiler, standard, &extension, &log);
+    }
+}
+
+/// All functions with a status have the macro, except those on which no image depends.
+#[test]
+fn functions_with_a_status_must_be_checked() {
+    let header = generate();
+    let lines: Vec<&str> = header.lines().collect();
+    let name = |line: &str| Some(line.strip_prefix("recon_status ")?.split_once('(')?.0.to_owned());
+    let without = |i: usize| name(lines[i]).filter(|_| lines[i - 1] != "RECON_MUST_USE");
+    let found: Vec<String> = (1..lines.len()).filter_map(without).collect();
+    assert_eq!(found, ["recon_set_log_callback", "recon_last_warning", "recon_plan_warning"]);
 }
 
 #[test]
@@ -200,8 +353,8 @@ fn example_in_the_header_compiles() {
         header.lines().take_while(|l| !l.starts_with("// The model")).filter_map(|l| l.strip_prefix("//     "));
     let body: Vec<&str> = example.collect();
     assert!(body.len() > 15 && body.iter().any(|l| l.contains("recon_cg(")), "the example is missing");
-    let text =
-        format!("#include <stddef.h>\n#include <recon.h>\nint main(void) {{\n{}\nreturn 0;\n}}\n", body.join("\n"));
+    let function = format!("recon_status reconstruct(void) {{\n{}\nreturn RECON_OK;\n}}\n", body.join("\n"));
+    let text = format!("#include <stddef.h>\n#include <recon.h>\nrecon_status reconstruct(void);\n{function}");
     compile("cc", "-std=c99", "example.c", &text);
     compile("c++", "-std=c++11", "example.cpp", &text);
 }

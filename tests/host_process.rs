@@ -197,10 +197,10 @@ mod linux {
         assert!(found < 400, "{found} page faults per plan");
     }
 
-    unsafe extern "C" fn ignore(_level: u32, _text: *const c_char, _user_data: *mut c_void) {}
+    unsafe extern "C" fn ignore(_message: *const recon::ffi::recon_log_message, _user_data: *mut c_void) {}
 
     fn set_log(on: bool) {
-        let callback = on.then_some(ignore as unsafe extern "C" fn(u32, *const c_char, *mut c_void));
+        let callback = on.then_some(ignore as unsafe extern "C" fn(*const recon::ffi::recon_log_message, *mut c_void));
         // SAFETY: the function may be called from any thread.
         let status = unsafe { recon::ffi::recon_set_log_callback(callback, std::ptr::null_mut(), 3) };
         assert_eq!(status, recon::ffi::recon_status::RECON_OK);

@@ -14,8 +14,7 @@
     do {                                                                                                \
         recon_status status_ = (call);                                                                  \
         if (status_ != RECON_OK) {                                                                      \
-            fprintf(stderr, "%s: %s\n", recon_status_string((int32_t)status_),                          \
-                    recon_last_error_message());                                                        \
+            fprintf(stderr, "%s: %s\n", recon_status_string(status_), recon_last_error_message());      \
             goto done;                                                                                  \
         }                                                                                               \
     } while (0)

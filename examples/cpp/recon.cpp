@@ -18,8 +18,7 @@ namespace {
 // Turns every status other than RECON_OK into an exception.
 void check(recon_status status) {
     if (status != RECON_OK) {
-        throw std::runtime_error(std::string(recon_status_string(static_cast<std::int32_t>(status))) + ": " +
-                                 recon_last_error_message());
+        throw std::runtime_error(std::string(recon_status_string(status)) + ": " + recon_last_error_message());
     }
 }
 

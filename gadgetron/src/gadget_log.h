@@ -10,9 +10,9 @@ namespace recon_gadgets {
 // Sends the library's information, such as the noise that whitens the coils, to Gadgetron's log. Warnings are logged by
 // the gadgets, with the image.
 inline void forward_information() {
-    const auto forward = [](std::uint32_t level, const char *message, void *) {
-        if (level == RECON_LOG_INFO) {
-            GINFO("recon: %s\n", message);
+    const auto forward = [](const recon_log_message *message, void *) {
+        if (message->level == RECON_LOG_INFO) {
+            GINFO("recon: %s\n", message->text);
         }
     };
     check(recon_set_log_callback(forward, nullptr, RECON_LOG_INFO));

@@ -14,7 +14,7 @@ typedef struct recon_files_images recon_files_images;
 typedef struct recon_files_raw recon_files_raw;
 
 // The images to read: a number from 0 for each counter, or -1 for all.
-typedef struct {
+typedef struct recon_files_selection {
     int64_t encoding;
     int64_t slice;
     int64_t repetition;
@@ -24,7 +24,7 @@ typedef struct {
 } recon_files_selection;
 
 // Fields of the XML header, and the header itself. Texts are NULL, numbers NAN, if the header does not have them.
-typedef struct {
+typedef struct recon_files_header {
     const char *xml;
     const char *vendor;
     const char *model;
@@ -40,7 +40,7 @@ typedef struct {
 } recon_files_header;
 
 // Noise samples.
-typedef struct {
+typedef struct recon_files_noise {
     uint64_t coils;
     uint64_t samples;
     // Time between samples in seconds; 0 if unknown.
@@ -50,7 +50,7 @@ typedef struct {
 } recon_files_noise;
 
 // An image, or several images (channels) on the same grid.
-typedef struct {
+typedef struct recon_files_image {
     // Voxels along x, y and z.
     uint64_t dims[3];
     uint64_t channels;

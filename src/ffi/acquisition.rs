@@ -21,6 +21,7 @@ use std::ffi::{c_char, CStr};
 ///
 /// Errors: RECON_NULL_POINTER.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_acquisition_use(ismrmrd_flags: u64, r#use: *mut u32) -> recon_status {
     call(|| {
         check_pointer("use", r#use)?;

@@ -26,6 +26,7 @@ use std::ffi::c_void;
 /// - RECON_NOT_FINITE with the index, also for variances that overflow.
 /// - RECON_INVALID_ARGUMENT for implausible times and bandwidths, or if their ratio overflows.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_noise_covariance(
     precision: u32,
     noise: *const c_void,
@@ -85,6 +86,7 @@ unsafe fn coil_matrix_output<'a>(
 /// - RECON_NOT_FINITE, with the index.
 /// - RECON_INVALID_ARGUMENT for a matrix that is not Hermitian, and for a singular matrix, with the coil.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, matrix: *mut c_void) -> recon_status {
     // SAFETY: the arrays are the caller's, with the documented lengths.
     call(|| unsafe {
@@ -121,6 +123,7 @@ pub unsafe extern "C" fn recon_whitening(covariance: *const c_void, coils: u64, 
 /// - RECON_INVALID_ARGUMENT unless exactly one of keep and energy is given, for an energy outside (0, 1], and if all
 ///   data are 0.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_compression(
     precision: u32,
     data: *const c_void,
@@ -186,6 +189,7 @@ pub unsafe extern "C" fn recon_compression(
 /// - RECON_INVALID_ARGUMENT if the arrays overlap.
 /// - RECON_NOT_FINITE, with the index.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_virtual_coils(
     matrix: *const c_void,
     virtual_coils: u64,

@@ -3,8 +3,8 @@
 use super::arrays::{size, CallArrays};
 use super::enumerations::Enumeration;
 use super::inputs;
-use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
-use super::status::{call, recon_status};
+use super::plan_handle::{call_with_plan, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
+use super::status::recon_status;
 use super::structs::*;
 use super::versioned::{read_or_initial, StructOutput};
 use crate::base::error::{bail, checked_product};
@@ -27,6 +27,7 @@ use std::ops::ControlFlow;
 /// - RECON_UNSUPPORTED for a prior on differences with a voxel list.
 /// - RECON_CANCELLED by the interrupt or the progress callback.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_cg(
     plan: *const recon_plan,
     kspace: *const c_void,
@@ -35,8 +36,7 @@ pub unsafe extern "C" fn recon_cg(
     report: *mut recon_cg_report,
 ) -> recon_status {
     // SAFETY: plan and structures are the caller's, with arrays of the documented lengths.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let raw = read_or_initial("options", options)?;
         let mut arrays = CallArrays::default();
         let mut out = StructOutput::optional(&mut arrays, "report", report)?;

@@ -42,6 +42,7 @@ use std::ffi::c_void;
 ///   or without signal, and for implausible options.
 /// - RECON_CANCELLED by the interrupt callback of the options.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_field_map(
     precision: u32,
     ndim: u32,

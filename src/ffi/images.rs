@@ -23,6 +23,7 @@ use std::ffi::c_void;
 /// - RECON_NOT_FINITE, with the voxel's index.
 /// - RECON_UNSUPPORTED for a voxel list with RECON_COMBINE_ADAPTIVE.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_combine(
     geometry: *const recon_geometry,
     method: u32,
@@ -88,6 +89,7 @@ unsafe fn combine<T: Real>(
 /// - RECON_NOT_FINITE, with the voxel's index.
 /// - RECON_UNSUPPORTED for a voxel list.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_resize(
     geometry: *const recon_geometry,
     fov: *const f64,

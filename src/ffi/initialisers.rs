@@ -13,6 +13,7 @@ macro_rules! initialisers {
             $(
                 $(#[doc = $doc])+
                 #[no_mangle]
+                #[must_use]
                 pub unsafe extern "C" fn $function($pointer: *mut $type, struct_size: u32) -> recon_status {
                     // SAFETY: the structure is the caller's and has struct_size bytes.
                     call(|| unsafe { init($pointer, struct_size) })

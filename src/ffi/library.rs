@@ -3,7 +3,7 @@
 use super::arrays::{check_pointer, CallArrays};
 use super::enumerations;
 use super::logging;
-use super::status::{self, call, recon_status};
+use super::status::{self, call, recon_status, status_number};
 use super::structs::{recon_device_properties, recon_log_callback};
 use super::versioned::{put_text, StructOutput, VersionedStruct};
 use crate::backend::cuda::{self, runtime};
@@ -30,14 +30,14 @@ pub extern "C" fn recon_version() -> *const c_char {
 /// Returns the meaning of a status in a few words. The text is never NULL, also for a number that is not a status, and
 /// must not be freed.
 #[no_mangle]
-pub extern "C" fn recon_status_string(status: i32) -> *const c_char {
+pub extern "C" fn recon_status_string(status: status_number) -> *const c_char {
     status::text(status).as_ptr()
 }
 
 /// Returns the name of a status in one word, as in MATLAB's error identifiers: "InvalidSize" for RECON_INVALID_SIZE.
 /// The text is never NULL and must not be freed. It is "UnknownStatus" for a number that is not a status.
 #[no_mangle]
-pub extern "C" fn recon_status_name(status: i32) -> *const c_char {
+pub extern "C" fn recon_status_name(status: status_number) -> *const c_char {
     status::name(status).as_ptr()
 }
 
@@ -53,6 +53,7 @@ pub extern "C" fn recon_status_name(status: i32) -> *const c_char {
 /// - RECON_NULL_POINTER.
 /// - RECON_UNKNOWN_VALUE if this version does not know the option or the word. The message lists those that it knows.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_choice(option: *const c_char, word: *const c_char, value: *mut u32) -> recon_status {
     // SAFETY: the caller's C strings, and a number to write.
     call(|| unsafe {
@@ -115,6 +116,7 @@ pub extern "C" fn recon_device_count() -> u32 {
 /// - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 /// - RECON_NO_DEVICE if this GPU or the driver does not exist.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_device_info(index: u32, properties: *mut recon_device_properties) -> recon_status {
     call(|| {
         // SAFETY: the caller's structure.

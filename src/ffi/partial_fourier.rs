@@ -40,6 +40,7 @@ use std::ffi::c_void;
 /// - RECON_UNSUPPORTED if sides of several axes are missing, for a voxel list, voxels with the shape of a box, field
 ///   and decay maps, and for pointers_on_device.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_partial_fourier(
     geometry: *const recon_geometry,
     options: *const recon_options,

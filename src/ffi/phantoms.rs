@@ -62,6 +62,7 @@ unsafe fn phantom(arrays: &mut CallArrays, ndim: usize, shapes: *const f64, coun
 /// - RECON_UNSUPPORTED for maps of a voxel list.
 /// - RECON_COORDINATE_OUT_OF_RANGE with maps.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_phantom_kspace(
     geometry: *const recon_geometry,
     shapes: *const f64,
@@ -125,6 +126,7 @@ pub unsafe extern "C" fn recon_phantom_kspace(
 ///
 /// Errors: as recon_phantom_kspace; RECON_INVALID_SIZE for a supersample of 0.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_phantom_image(
     geometry: *const recon_geometry,
     shapes: *const f64,
@@ -154,6 +156,7 @@ pub unsafe extern "C" fn recon_phantom_image(
 ///
 /// Errors: as recon_phantom_kspace.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_phantom_coil_maps(geometry: *const recon_geometry, maps: *mut c_void) -> recon_status {
     // SAFETY: the caller's structure, and an array as long as it says.
     call(|| unsafe {
@@ -179,6 +182,7 @@ pub unsafe extern "C" fn recon_phantom_coil_maps(geometry: *const recon_geometry
 /// - RECON_NOT_FINITE, with the index.
 /// - RECON_INVALID_ARGUMENT for an snr that is not positive and finite, and if all data are 0.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_add_noise(
     geometry: *const recon_geometry,
     snr: f64,
@@ -222,6 +226,7 @@ pub unsafe extern "C" fn recon_add_noise(
 /// - RECON_NOT_FINITE, with the index.
 /// - RECON_INVALID_ARGUMENT if the truth is 0 everywhere.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_metrics(
     geometry: *const recon_geometry,
     image: *const c_void,

@@ -41,6 +41,7 @@ use std::ffi::c_void;
 /// - RECON_NOT_FINITE, with the voxel's index.
 /// - RECON_UNSUPPORTED for a voxel list.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_phase_difference(
     geometry: *const recon_geometry,
     images: *const c_void,

@@ -28,6 +28,7 @@ use std::sync::Mutex;
 /// - RECON_UNSUPPORTED for a field map that requires more than 128 segments, for a voxel list with RECON_METHOD_NUFFT,
 ///   and for a vector unit that the processor does not have.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_plan_create(
     geometry: *const recon_geometry,
     options: *const recon_options,
@@ -86,6 +87,7 @@ pub unsafe extern "C" fn recon_plan_create(
 /// - RECON_INVALID_SIZE if a size is 0.
 /// - RECON_TOLERANCE_OUT_OF_RANGE, RECON_NO_DEVICE, RECON_DRIVER_INCOMPLETE, RECON_UNSUPPORTED.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_plan_memory(
     geometry: *const recon_geometry,
     options: *const recon_options,

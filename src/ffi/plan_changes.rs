@@ -3,7 +3,7 @@
 use super::arrays::{size, CallArrays};
 use super::enumerations::{Enumeration, Precision};
 use super::inputs::ScanInput;
-use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
+use super::plan_handle::{call_with_plan, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
 use super::status::{call, call_without_allocation, recon_status};
 use super::structs::*;
 use super::versioned::{put_text, StructOutput, VersionedStruct};
@@ -45,6 +45,7 @@ pub extern "C" fn recon_release_memory() {
 ///
 /// Errors: RECON_OUT_OF_HOST_MEMORY; the message has the limit, and the free memory in MiB.
 #[no_mangle]
+#[must_use]
 pub extern "C" fn recon_check_free_memory(bytes: u64) -> recon_status {
     call(|| check_free_memory(bytes))
 }
@@ -56,13 +57,13 @@ pub extern "C" fn recon_check_free_memory(bytes: u64) -> recon_status {
 /// - RECON_INVALID_ARGUMENT for a misaligned structure.
 /// - RECON_SIZE_OVERFLOW if the gridded k-space of all coils and frames would exceed the address space.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_plan_info(
     plan: *const recon_plan,
     properties: *mut recon_plan_properties,
 ) -> recon_status {
     // SAFETY: the caller's plan and structure.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let mut out = StructOutput::new(&mut CallArrays::default(), "properties", properties)?;
         let info = plan.info();
         let mut grid = [0; 3];
@@ -134,13 +135,13 @@ pub unsafe extern "C" fn recon_plan_info(
 ///   and for missing weights if the plan has some.
 /// - RECON_CANCELLED.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_plan_set_trajectory(
     plan: *mut recon_plan,
     geometry: *const recon_geometry,
 ) -> recon_status {
     // SAFETY: plan and structure are the caller's, with arrays of the documented lengths.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let mut scan = ScanInput::read(geometry)?;
         scan.on_device = plan.geometry_on_device;
         if scan.precision.number() != plan.precision {
@@ -182,14 +183,14 @@ pub unsafe extern "C" fn recon_plan_set_trajectory(
 /// - RECON_NOT_FINITE and RECON_INVALID_ARGUMENT, with the index.
 /// - RECON_MEMORY_LIMIT, RECON_OUT_OF_HOST_MEMORY, RECON_OUT_OF_DEVICE_MEMORY, RECON_CANCELLED.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_plan_set_weights(
     plan: *mut recon_plan,
     weights: *const c_void,
     count: u64,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with an array of `count` numbers.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let count = size("count", count)?;
         with_shared_plan!(plan, p => {
             let given = match count {
@@ -221,14 +222,14 @@ pub unsafe extern "C" fn recon_plan_set_weights(
 /// - RECON_MEMORY_LIMIT if old and new maps together exceed the limit.
 /// - RECON_OUT_OF_HOST_MEMORY, RECON_OUT_OF_DEVICE_MEMORY, RECON_CANCELLED.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_plan_set_coil_maps(
     plan: *mut recon_plan,
     maps: *const c_void,
     count: u64,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with an array of `count` numbers.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let count = size("count", count)?;
         let on_device = plan.geometry_on_device;
         with_shared_plan!(plan, p => {

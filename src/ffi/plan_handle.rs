@@ -2,6 +2,7 @@
 
 use super::arrays::check_pointer;
 use super::enumerations::{Enumeration, WarningNumber};
+use super::status::{call_of_plan, recon_status};
 use crate::base::error::{checked_product, Result};
 use crate::engine::interface::PlanInfo;
 use crate::plan::Plan;
@@ -122,13 +123,18 @@ pub(super) fn warning_number(kind: WarningKind) -> u32 {
     kind.number()
 }
 
-/// Returns the plan at an address.
+/// Runs the body of a C function of a plan, as `call` of src/ffi/status.rs does. Messages of the log have the plan.
 ///
 /// # Safety
 /// `plan` is null, or was created by recon_plan_create and not destroyed.
-pub(super) unsafe fn plan_at<'a>(plan: *const recon_plan) -> Result<&'a recon_plan> {
-    check_pointer("plan", plan)?;
-    // SAFETY: not null, and by the caller's promise alive. Parts of a plan that change after its creation are behind
-    // locks.
-    Ok(unsafe { &*plan })
+pub(super) unsafe fn call_with_plan(
+    plan: *const recon_plan,
+    body: impl FnOnce(&recon_plan) -> Result<()>,
+) -> recon_status {
+    call_of_plan(plan.cast(), || {
+        check_pointer("plan", plan)?;
+        // SAFETY: not null, and by the caller's promise alive. Parts of a plan that change after its creation are
+        // behind locks.
+        body(unsafe { &*plan })
+    })
 }

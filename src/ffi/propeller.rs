@@ -46,6 +46,7 @@ const MOTION_VALUES: usize = 6;
 /// - RECON_INVALID_ARGUMENT if image and report are both NULL.
 /// - RECON_SIZE_MISMATCH if motion_capacity is too small.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_propeller(
     geometry: *const recon_geometry,
     options: *const recon_options,
@@ -207,6 +208,7 @@ impl<T: Real> ReportArrays<'_, T> {
 /// - RECON_NULL_POINTER, also if coordinates are NULL.
 /// - As recon_propeller for the geometry, the trajectory and the options.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_propeller_memory(
     geometry: *const recon_geometry,
     options: *const recon_options,

@@ -2,8 +2,8 @@
 
 use super::arrays::{size, CallArrays};
 use super::enumerations::{choice, DensityNumber};
-use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
-use super::status::{call, recon_status};
+use super::plan_handle::{call_with_plan, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
+use super::status::recon_status;
 use crate::base::error::bail;
 use crate::Density;
 use std::ffi::c_void;
@@ -31,6 +31,7 @@ use std::ffi::c_void;
 /// - RECON_INVALID_ARGUMENT for samples that are not such spokes, with the sample or spoke.
 /// - RECON_INVALID_ARGUMENT if spokes leave a sector of k-space unmeasured.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_fbp(
     plan: *const recon_plan,
     filter: u32,
@@ -38,8 +39,7 @@ pub unsafe extern "C" fn recon_fbp(
     image: *mut c_void,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with arrays of the documented lengths.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let filter = choice("filter", filter)?;
         with_plan_snapshot!(plan, p => {
             let mut arrays = CallArrays::default();
@@ -63,6 +63,7 @@ pub unsafe extern "C" fn recon_fbp(
 /// - RECON_INVALID_ARGUMENT for a negative tolerance, for a trajectory that RECON_DENSITY_RAMP does not support, and if
 ///   no sample is near the centre of k-space.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_density(
     plan: *const recon_plan,
     method: u32,
@@ -71,8 +72,7 @@ pub unsafe extern "C" fn recon_density(
     weights: *mut c_void,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with an array of the documented length.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let method = choice("method", method)?;
         if method == DensityNumber::PipeMenon && !(tolerance >= 0.0) {
             bail!(InvalidArgument, "tolerance is {tolerance}: Pipe-Menon weights need one of 0 or more");
@@ -117,6 +117,7 @@ pub unsafe extern "C" fn recon_density(
 ///   estimate maps by a plan for its calibration lines.
 /// - RECON_INVALID_ARGUMENT for a centre wider than k-space (twice the image's largest size).
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_coil_maps(
     plan: *const recon_plan,
     kspace: *const c_void,
@@ -124,8 +125,7 @@ pub unsafe extern "C" fn recon_coil_maps(
     maps: *mut c_void,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with arrays of the documented lengths.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let calibration = size("calibration", calibration)?;
         with_plan_snapshot!(plan, p => {
             let mut arrays = CallArrays::default();

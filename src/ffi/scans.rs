@@ -74,6 +74,7 @@ impl Drop for recon_scan_image {
 /// - RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE, RECON_UNKNOWN_VALUE, RECON_OUT_OF_HOST_MEMORY.
 /// - RECON_BAD_FILE for a header that is malformed, or lacks a matrix, a field of view or a trajectory.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_create(
     xml: *const c_char,
     xml_bytes: u64,
@@ -172,6 +173,7 @@ pub unsafe extern "C" fn recon_scan_destroy(scan: *mut recon_scan) {
 /// - RECON_BAD_FILE for a negative sample time, and for an image that is already complete.
 /// - RECON_UNSUPPORTED for compressed samples.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_add(
     scan: *mut recon_scan,
     header: *const c_void,
@@ -237,6 +239,7 @@ pub unsafe extern "C" fn recon_scan_add(
 /// - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE, RECON_NOT_FINITE if the noise cannot whiten the
 ///   data.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_whiten(
     scan: *mut recon_scan,
     header: *const c_void,
@@ -281,6 +284,7 @@ unsafe fn read_header(arrays: &mut CallArrays, header: *const c_void) -> Result<
 ///
 /// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_complete(scan: *mut recon_scan) -> recon_status {
     // SAFETY: the scan is the caller's.
     call(|| unsafe {
@@ -299,6 +303,7 @@ pub unsafe extern "C" fn recon_scan_complete(scan: *mut recon_scan) -> recon_sta
 ///
 /// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_end(scan: *mut recon_scan) -> recon_status {
     // SAFETY: the scan is the caller's.
     call(|| unsafe {
@@ -321,6 +326,7 @@ pub unsafe extern "C" fn recon_scan_end(scan: *mut recon_scan) -> recon_status {
 /// - RECON_UNSUPPORTED if the acquisitions have no trajectory, and the header does not give it.
 /// - RECON_SIZE_MISMATCH, RECON_INVALID_ARGUMENT, RECON_INVALID_SIZE if the noise cannot whiten the data.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_next(scan: *mut recon_scan, image: *mut *mut recon_scan_image) -> recon_status {
     // SAFETY: the scan and the pointer are the caller's.
     call(|| unsafe {
@@ -355,6 +361,7 @@ pub unsafe extern "C" fn recon_scan_next(scan: *mut recon_scan, image: *mut *mut
 /// - RECON_UNSUPPORTED for a different position or orientation.
 /// - RECON_INVALID_ARGUMENT if a field of view is unknown, or no samples are within the image's k-space.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_image_calibration(
     image: *const recon_scan_image,
     calibration: *mut *mut recon_scan_image,
@@ -384,6 +391,7 @@ pub unsafe extern "C" fn recon_scan_image_calibration(
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_image_properties(
     image: *const recon_scan_image,
     properties: *mut recon_scan_properties,
@@ -404,6 +412,7 @@ pub unsafe extern "C" fn recon_scan_image_properties(
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_image_geometry(
     image: *const recon_scan_image,
     geometry: *mut recon_geometry,
@@ -445,6 +454,7 @@ pub unsafe extern "C" fn recon_scan_image_destroy(image: *mut recon_scan_image) 
 ///
 /// Errors: RECON_NULL_POINTER, RECON_UNKNOWN_STRUCT_SIZE.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_scan_acquisitions(
     scan: *mut recon_scan,
     counts: *mut recon_scan_counts,

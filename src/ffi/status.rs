@@ -6,8 +6,9 @@ use crate::base::headroom;
 use crate::base::warning::{self, Warning, WarningKind};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, CString};
+use std::ffi::{c_int, c_void, CStr, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::null;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Defines the given items, and a constant with their source text.
@@ -42,7 +43,7 @@ macro_rules! define_statuses {
         }
 
         /// Returns the name of a status in one word, and its meaning.
-        fn name_and_meaning(status: i32) -> [&'static str; 2] {
+        fn name_and_meaning(status: status_number) -> [&'static str; 2] {
             match status {
                 0 => ["Ok\0", "ok\0"],
                 $($number => [concat!(stringify!($kind), "\0"), concat!($text, "\0")],)+
@@ -54,13 +55,17 @@ macro_rules! define_statuses {
 error_kinds!(define_statuses);
 use recon_status::*;
 
+/// A recon_status of a caller, as which the header declares it. Its type here is a number, because a value that this
+/// version does not know would be undefined behaviour as a recon_status.
+pub type status_number = c_int;
+
 /// Returns the name of a status in one word.
-pub(super) fn name(status: i32) -> &'static CStr {
+pub(super) fn name(status: status_number) -> &'static CStr {
     CStr::from_bytes_with_nul(name_and_meaning(status)[0].as_bytes()).expect("a zero at the end")
 }
 
 /// Returns the meaning of a status.
-pub(super) fn text(status: i32) -> &'static CStr {
+pub(super) fn text(status: status_number) -> &'static CStr {
     CStr::from_bytes_with_nul(name_and_meaning(status)[1].as_bytes()).expect("a zero at the end")
 }
 
@@ -75,6 +80,9 @@ thread_local! {
     static WARNINGS: RefCell<Vec<(WarningKind, CString)>> = const { RefCell::new(Vec::new()) };
     /// Whether this thread is inside a call, which reports panics.
     static IS_INSIDE_CALL: Cell<bool> = const { Cell::new(false) };
+    /// Address of the plan that this thread's running call uses; null without one. It is an address only, which is not
+    /// read.
+    static PLAN: Cell<*const c_void> = const { Cell::new(null()) };
     /// Source location of this thread's last panic.
     static PANIC_LOCATION: RefCell<String> = const { RefCell::new(String::new()) };
 }
@@ -99,6 +107,30 @@ pub(super) fn message() -> *const std::ffi::c_char {
     MESSAGE.try_with(|m| m.borrow().as_ptr().cast()).unwrap_or(c"".as_ptr())
 }
 
+/// Returns the address of the plan that this thread's running call uses; null without one, or outside of calls.
+pub(super) fn plan_of_call() -> *const c_void {
+    PLAN.try_with(Cell::get).unwrap_or(null())
+}
+
+/// The plan of a running call. A callback may make another call within it, whose end restores the plan of the outer
+/// call.
+struct PlanOfCall {
+    outer: *const c_void,
+}
+
+impl PlanOfCall {
+    /// Begins a call that uses the plan at this address; null for none.
+    fn enter(plan: *const c_void) -> Self {
+        PlanOfCall { outer: PLAN.try_with(|current| current.replace(plan)).unwrap_or(null()) }
+    }
+}
+
+impl Drop for PlanOfCall {
+    fn drop(&mut self) {
+        let _ = PLAN.try_with(|current| current.set(self.outer));
+    }
+}
+
 /// Logs an error, stores its message, and returns its status.
 fn fail(error: &Error) -> recon_status {
     log::error!("{error}");
@@ -118,6 +150,7 @@ fn fail(error: &Error) -> recon_status {
 /// Reports that memory is short even for small allocations. It allocates nothing itself.
 fn fail_without_memory() -> recon_status {
     const TEXT: &str = "less than 64 KiB of the host's memory are free: free memory, or use a smaller problem";
+    log::error!("{TEXT}");
     let _ = MESSAGE.try_with(|m| {
         let mut buffer = m.borrow_mut();
         buffer[..TEXT.len()].copy_from_slice(TEXT.as_bytes());
@@ -129,6 +162,12 @@ fn fail_without_memory() -> recon_status {
 /// Runs the body of a C function. Errors and panics become a status and a message. The caller's floating-point mode is
 /// restored afterwards.
 pub(super) fn call(body: impl FnOnce() -> Result<()>) -> recon_status {
+    call_of_plan(null(), body)
+}
+
+/// Runs a body as [`call`] does. Messages of the log have the plan at this address, which is not read.
+pub(super) fn call_of_plan(plan: *const c_void, body: impl FnOnce() -> Result<()>) -> recon_status {
+    let _plan = PlanOfCall::enter(plan);
     if !headroom::has_room() {
         store_warnings(&[]);
         return fail_without_memory();
@@ -138,6 +177,7 @@ pub(super) fn call(body: impl FnOnce() -> Result<()>) -> recon_status {
 
 /// Runs a body as [`call`] does, for functions that free memory and allocate none.
 pub(super) fn call_without_allocation(body: impl FnOnce()) {
+    let _plan = PlanOfCall::enter(null());
     run_call(true, || {
         body();
         Ok(())
@@ -146,6 +186,7 @@ pub(super) fn call_without_allocation(body: impl FnOnce()) {
 
 /// Runs a body as [`call`] does, without replacing the warnings of the previous call.
 pub(super) fn call_keeping_warnings(body: impl FnOnce() -> Result<()>) -> recon_status {
+    let _plan = PlanOfCall::enter(null());
     run_call(false, body)
 }
 

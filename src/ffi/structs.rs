@@ -1,6 +1,7 @@
 //! The public structures and callbacks of the C API.
 
 use super::enumerations::Enumeration;
+use super::plan_handle::recon_plan;
 use super::versioned::{versioned, VersionedStruct};
 use crate::base::defaults;
 use crate::partial_fourier::PartialFourierOptions;
@@ -9,10 +10,26 @@ use crate::reconstruction::field_map::FieldMapOptions;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
 
-/// Log callback: receives one line of the log without a line end. It may be called from any thread, from several at
-/// once, and while a call of this library is running. It must return normally (no exception, no longjmp). Messages that
-/// the callback itself causes in the library are dropped.
-pub type recon_log_callback = Option<unsafe extern "C" fn(level: u32, message: *const c_char, user_data: *mut c_void)>;
+/// A message of the log.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct recon_log_message {
+    /// Size of this structure in the library's version, in bytes. Fields beyond it do not exist.
+    pub struct_size: u32,
+    /// A recon_log_level.
+    pub level: u32,
+    /// One line in UTF-8 without a line end; never NULL. It is valid until the callback returns.
+    pub text: *const c_char,
+    /// The plan that was passed to the call that caused the message, such as the call that failed. NULL for calls
+    /// without a plan (also recon_plan_create and recon_plan_destroy), and for messages of the library's own threads.
+    /// The callback may compare it with the host's plans, but must not use it in calls.
+    pub plan: *const recon_plan,
+}
+
+/// Log callback. It may be called from any thread, from several at once, and while a call of this library is running.
+/// Messages of a call come from the thread that made the call, and before it returns. It must return normally (no
+/// exception, no longjmp). Messages that the callback itself causes in the library are dropped.
+pub type recon_log_callback = Option<unsafe extern "C" fn(message: *const recon_log_message, user_data: *mut c_void)>;
 
 /// Progress of recon_cg.
 #[repr(C)]

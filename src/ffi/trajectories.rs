@@ -60,6 +60,7 @@ unsafe fn write_trajectory(
 /// - RECON_INVALID_SIZE if a size is 0.
 /// - RECON_INVALID_ARGUMENT if arrays overlap.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_trajectory_cartesian(
     precision: u32,
     ndim: u32,
@@ -86,6 +87,7 @@ pub unsafe extern "C" fn recon_trajectory_cartesian(
 /// - order: a recon_spoke_order.
 /// - kx, ky: real [samples, spokes] each, written.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_trajectory_radial2d(
     precision: u32,
     spokes: u64,
@@ -109,6 +111,7 @@ pub unsafe extern "C" fn recon_trajectory_radial2d(
 /// - order: a recon_spoke_order.
 /// - kx, ky, kz: real [samples, spokes, partitions] each, written.
 #[no_mangle]
+#[must_use]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn recon_trajectory_stack_of_stars(
     precision: u32,
@@ -134,6 +137,7 @@ pub unsafe extern "C" fn recon_trajectory_stack_of_stars(
 ///
 /// - kx, ky, kz: real [samples, spokes] each, written.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_trajectory_radial3d(
     precision: u32,
     spokes: u64,
@@ -159,6 +163,7 @@ pub unsafe extern "C" fn recon_trajectory_radial3d(
 ///
 /// Errors: also RECON_INVALID_ARGUMENT unless turns and density are positive and finite.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_trajectory_spiral(
     precision: u32,
     interleaves: u64,
@@ -184,6 +189,7 @@ pub unsafe extern "C" fn recon_trajectory_spiral(
 ///
 /// Errors: also RECON_INVALID_ARGUMENT unless radial and angular are positive and finite.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_trajectory_rosette(
     precision: u32,
     shots: u64,
@@ -211,6 +217,7 @@ pub unsafe extern "C" fn recon_trajectory_rosette(
 ///
 /// Errors: also RECON_INVALID_ARGUMENT for other frequencies, and for fewer than four samples per oscillation.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_trajectory_lissajous(
     precision: u32,
     shots: u64,
@@ -236,6 +243,7 @@ pub unsafe extern "C" fn recon_trajectory_lissajous(
 ///
 /// Errors: also RECON_INVALID_ARGUMENT if 2 lines > samples, a blade wider than half of k-space.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_trajectory_propeller(
     precision: u32,
     blades: u64,
@@ -263,6 +271,7 @@ pub unsafe extern "C" fn recon_trajectory_propeller(
 /// Errors: also RECON_INVALID_ARGUMENT if samples < scan_matrix, or if 2 lines > scan_matrix, a blade wider than half
 /// of k-space.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_trajectory_propeller_scan(
     precision: u32,
     blades: u64,

@@ -1,8 +1,8 @@
 //! E, its adjoint, E^H W E, the gridding reconstruction, and Q.
 
 use super::arrays::{check_pointer, CallArrays};
-use super::plan_handle::{plan_at, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
-use super::status::{call, recon_status};
+use super::plan_handle::{call_with_plan, recon_plan, with_plan_snapshot, with_shared_plan, TypedPlan};
+use super::status::recon_status;
 use crate::base::error::{bail, Result};
 use std::ffi::{c_char, c_void, CStr};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::path::Path;
 /// Calls `$method` of the plan with an input array and an output array, both in the memory that the plan uses.
 macro_rules! transform {
     ($plan:expr, $method:ident, $from:ident: $from_len:ident, $to:ident: $to_len:ident) => {{
-        let plan = plan_at($plan)?;
+        let plan = $plan;
         with_plan_snapshot!(plan, p => {
             let mut arrays = CallArrays::default();
             let from = arrays.source(stringify!($from), $from.cast(), p.$from_len(), plan.on_device)?;
@@ -47,13 +47,14 @@ unsafe fn path_at<'a>(text: *const c_char) -> Result<&'a Path> {
 /// - RECON_INVALID_ARGUMENT if the arrays overlap.
 /// - RECON_NOT_FINITE with the voxel's index, also if the result overflows.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_forward(
     plan: *const recon_plan,
     image: *const c_void,
     kspace: *mut c_void,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with arrays of the documented lengths.
-    call(|| unsafe { transform!(plan, forward, image: image_len, kspace: kspace_len) })
+    call_with_plan(plan, |plan| unsafe { transform!(plan, forward, image: image_len, kspace: kspace_len) })
 }
 
 /// Computes image = E^H kspace, unscaled and without weights: F^H d of Stone et al. 2008.
@@ -63,21 +64,23 @@ pub unsafe extern "C" fn recon_forward(
 ///
 /// Errors: as recon_forward, with the sample's index for RECON_NOT_FINITE.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_fhd(plan: *const recon_plan, kspace: *const c_void, image: *mut c_void) -> recon_status {
     // SAFETY: the plan is the caller's, with arrays of the documented lengths.
-    call(|| unsafe { transform!(plan, adjoint, kspace: kspace_len, image: image_len) })
+    call_with_plan(plan, |plan| unsafe { transform!(plan, adjoint, kspace: kspace_len, image: image_len) })
 }
 
 /// Computes image = E^H W kspace, the right-hand side of the system that recon_cg solves. W are the density weights of
 /// the geometry, or 1 if it has none. Arrays and errors are those of recon_fhd.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_weighted_fhd(
     plan: *const recon_plan,
     kspace: *const c_void,
     image: *mut c_void,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with arrays of the documented lengths.
-    call(|| unsafe { transform!(plan, weighted_adjoint, kspace: kspace_len, image: image_len) })
+    call_with_plan(plan, |plan| unsafe { transform!(plan, weighted_adjoint, kspace: kspace_len, image: image_len) })
 }
 
 /// Computes y = E^H W E x.
@@ -87,9 +90,10 @@ pub unsafe extern "C" fn recon_weighted_fhd(
 ///
 /// Errors: as recon_forward; RECON_MEMORY_LIMIT if Q was requested and does not fit.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_normal(plan: *const recon_plan, x: *const c_void, y: *mut c_void) -> recon_status {
     // SAFETY: the plan is the caller's, with arrays of the documented lengths.
-    call(|| unsafe { transform!(plan, normal, x: image_len, y: image_len) })
+    call_with_plan(plan, |plan| unsafe { transform!(plan, normal, x: image_len, y: image_len) })
 }
 
 /// Computes the gridding reconstruction: the adjoint of density-compensated data, scaled so that a fully sampled object
@@ -104,13 +108,14 @@ pub unsafe extern "C" fn recon_normal(plan: *const recon_plan, x: *const c_void,
 ///   determines the scale of the image.
 /// - RECON_INVALID_ARGUMENT if one weight outweighs all others.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_grid(
     plan: *const recon_plan,
     kspace: *const c_void,
     image: *mut c_void,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with arrays of the documented lengths.
-    call(|| unsafe { transform!(plan, grid, kspace: kspace_len, image: image_len) })
+    call_with_plan(plan, |plan| unsafe { transform!(plan, grid, kspace: kspace_len, image: image_len) })
 }
 
 /// Computes the gridded k-space of the gridding reconstruction, before the FFT and the combination of coils. The image
@@ -123,14 +128,14 @@ pub unsafe extern "C" fn recon_grid(
 ///
 /// Errors: as recon_grid; RECON_UNSUPPORTED with exact sums, which have no grid.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_grid_kspace(
     plan: *const recon_plan,
     kspace: *const c_void,
     grid: *mut c_void,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with arrays of the documented lengths.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let elements = plan.grid_elements(&plan.info())?;
         with_plan_snapshot!(plan, p => {
             let mut arrays = CallArrays::default();
@@ -154,14 +159,14 @@ pub unsafe extern "C" fn recon_grid_kspace(
 /// - RECON_INVALID_ARGUMENT for an axis that the image does not have.
 /// - RECON_UNSUPPORTED with exact sums.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_window_correction(
     plan: *const recon_plan,
     axis: u32,
     factors: *mut f64,
 ) -> recon_status {
     // SAFETY: the plan is the caller's, with an array of the documented length.
-    call(|| unsafe {
-        let plan = plan_at(plan)?;
+    call_with_plan(plan, |plan| unsafe {
         let Some(&n) = plan.dims.get(axis as usize) else {
             bail!(InvalidArgument, "axis is {axis}, but the image has {} axes, counted from 0", plan.dims.len());
         };
@@ -181,10 +186,11 @@ pub unsafe extern "C" fn recon_window_correction(
 ///
 /// Errors: RECON_NULL_POINTER, RECON_OUT_OF_HOST_MEMORY.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_q(plan: *const recon_plan, q: *mut c_void) -> recon_status {
     // SAFETY: the plan is the caller's, with an array of the documented length.
-    call(|| unsafe {
-        with_plan_snapshot!(plan_at(plan)?, p => p.q(CallArrays::default().output("q", q.cast(), p.q_len())?))
+    call_with_plan(plan, |plan| unsafe {
+        with_plan_snapshot!(plan, p => p.q(CallArrays::default().output("q", q.cast(), p.q_len())?))
     })
 }
 
@@ -199,11 +205,12 @@ pub unsafe extern "C" fn recon_q(plan: *const recon_plan, q: *mut c_void) -> rec
 /// - RECON_IO if the file cannot be written. The previous content of the path is then unchanged.
 /// - RECON_UNSUPPORTED if the plan does not use Q.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_plan_save_q(plan: *const recon_plan, path: *const c_char) -> recon_status {
     // SAFETY: the caller's plan and C string.
-    call(|| unsafe {
+    call_with_plan(plan, |plan| unsafe {
         let path = path_at(path)?;
-        with_plan_snapshot!(plan_at(plan)?, p => p.save_q(path))
+        with_plan_snapshot!(plan, p => p.save_q(path))
     })
 }
 
@@ -215,10 +222,11 @@ pub unsafe extern "C" fn recon_plan_save_q(plan: *const recon_plan, path: *const
 /// - RECON_BAD_FILE if the file is truncated, damaged or too long, or belongs to a different geometry.
 /// - RECON_UNSUPPORTED if the plan does not use Q.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn recon_plan_load_q(plan: *const recon_plan, path: *const c_char) -> recon_status {
     // SAFETY: the caller's plan and C string.
-    call(|| unsafe {
+    call_with_plan(plan, |plan| unsafe {
         let path = path_at(path)?;
-        with_plan_snapshot!(plan_at(plan)?, p => p.load_q(path))
+        with_plan_snapshot!(plan, p => p.load_q(path))
     })
 }

@@ -2,8 +2,8 @@
 
 use super::arrays::CallArrays;
 use super::enumerations::{Enumeration, WarningNumber};
-use super::plan_handle::{plan_at, recon_plan, warning_number};
-use super::status::{self, call, call_keeping_warnings, recon_status};
+use super::plan_handle::{call_with_plan, recon_plan, warning_number};
+use super::status::{self, call_keeping_warnings, recon_status};
 use std::ffi::c_char;
 
 /// Reads the warning with index `index`, from 0, of this thread's last call. A warning is about a result that may not
@@ -46,8 +46,8 @@ pub unsafe extern "C" fn recon_plan_warning(
     text: *mut *const c_char,
 ) -> recon_status {
     // SAFETY: the caller's plan, and a number and an address to write.
-    call(|| unsafe {
-        let warnings = plan_at(plan)?.warnings.lock().unwrap_or_else(|e| e.into_inner());
+    call_with_plan(plan, |plan| unsafe {
+        let warnings = plan.warnings.lock().unwrap_or_else(|e| e.into_inner());
         let mut arrays = CallArrays::default();
         let kind = &mut arrays.output("kind", kind, 1)?[0];
         let text = &mut arrays.output("text", text, 1)?[0];

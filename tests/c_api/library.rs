@@ -93,24 +93,75 @@ fn acquisitions_have_uses() {
     fails(unsafe { recon_acquisition_use(0, null_mut()) }, RECON_NULL_POINTER, &["use"]);
 }
 
-/// A log callback with RECON_LOG_ERROR receives the text of recon_last_error_message for each failed call.
+/// A log callback with RECON_LOG_ERROR receives the text of recon_last_error_message for each failed call, and the plan
+/// of the call.
 #[test]
 fn failures_are_logged_as_errors() {
     static HEARD: Mutex<Vec<(ThreadId, u32, String)>> = Mutex::new(Vec::new());
-    unsafe extern "C" fn hear(level: u32, text: *const c_char, _: *mut c_void) {
-        // SAFETY: a C string that is valid during the call.
-        let text = unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned();
-        HEARD.lock().unwrap().push((std::thread::current().id(), level, text));
+    unsafe extern "C" fn hear(message: *const recon_log_message, _: *mut c_void) {
+        // SAFETY: a message with a C string, which are valid during the call.
+        let (message, text) = unsafe { (*message, CStr::from_ptr((*message).text)) };
+        let line = (message.level, text.to_str().unwrap().to_owned(), message.plan as usize);
+        HEARD.lock().unwrap().push((std::thread::current().id(), line));
     }
-    let level = recon_log_level::RECON_LOG_ERROR as u32;
+    let error = recon_log_level::RECON_LOG_ERROR as u32;
     // SAFETY: the callback is a function of this program.
-    ok(unsafe { recon_set_log_callback(Some(hear), null_mut(), level) });
-    // SAFETY: null is refused.
-    fails(unsafe { recon_forward(null(), null(), null_mut()) }, RECON_NULL_POINTER, &["plan"]);
-    let wanted = message();
+    ok(unsafe { recon_set_log_callback(Some(hear), null_mut(), error) });
+    // Threads with a plan each: every error has the plan of its call.
+    let s = Scene::<f32>::new();
+    std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(|| check_errors_of_plans(&s, error)))));
     // SAFETY: this removes the callback.
     ok(unsafe { recon_set_log_callback(None, null_mut(), 0) });
-    let here = std::thread::current().id();
-    let heard: Vec<_> = HEARD.lock().unwrap().iter().filter(|(thread, ..)| *thread == here).cloned().collect();
-    assert_eq!(heard, [(here, level, wanted)]);
+
+    /// Makes calls that fail, with and without a plan, and checks the lines that this thread receives.
+    fn check_errors_of_plans(s: &Scene<f32>, error: u32) {
+        let plans = [0, 1].map(|_| Handle::new(&s.geometry(), &options(|_| {})));
+        let mut wanted = Vec::new();
+        let mut add = |status: recon_status, plan: *const recon_plan| {
+            fails(status, RECON_NULL_POINTER, &[]);
+            wanted.push((error, message(), plan as usize));
+        };
+        let mut kind = 0;
+        // SAFETY: null is refused, and the plans are alive.
+        unsafe {
+            add(recon_forward(null(), null(), null_mut()), null());
+            add(recon_forward(plans[0].0, null(), null_mut()), plans[0].0);
+            add(recon_plan_set_weights(plans[1].0, null(), SAMPLES as u64), plans[1].0);
+            add(recon_plan_create(null(), null(), null_mut()), null());
+            add(recon_plan_load_q(plans[0].0, null()), plans[0].0);
+            add(recon_last_warning(0, &mut kind, null_mut()), null());
+            add(recon_cg(plans[1].0, null(), null_mut(), null(), null_mut()), plans[1].0);
+        }
+        let failed_within = fail_within_cg(s, plans[0].0);
+        wanted.push((error, failed_within, 0));
+        wanted.push((error, message(), plans[0].0 as usize));
+        let here = std::thread::current().id();
+        let heard = HEARD.lock().unwrap();
+        let own: Vec<_> = heard.iter().filter(|(thread, _)| *thread == here).map(|(_, line)| line.clone()).collect();
+        assert_eq!(own, wanted);
+    }
+}
+
+/// Runs conjugate gradients with a callback in which a call without a plan fails, and which then cancels. Returns the
+/// message of the call in the callback.
+fn fail_within_cg(s: &Scene<f32>, plan: *mut recon_plan) -> String {
+    unsafe extern "C" fn fail_and_cancel(_: *const recon_progress, user_data: *mut c_void) -> c_int {
+        // SAFETY: null is refused, and the address is that of a text of this test.
+        unsafe {
+            fails(recon_plan_create(null(), null(), null_mut()), RECON_NULL_POINTER, &[]);
+            *user_data.cast::<String>() = message();
+        }
+        1
+    }
+    let mut text = String::new();
+    let mut image = vec![Complex::new(0.0f32, 0.0); VOXELS * COILS * FRAMES];
+    let options = recon_cg_options {
+        progress: Some(fail_and_cancel),
+        user_data: (&raw mut text).cast(),
+        ..init(recon_cg_options_init)
+    };
+    // SAFETY: the plan is alive, and the arrays have its lengths.
+    let status = unsafe { recon_cg(plan, s.kspace.as_ptr().cast(), image.as_mut_ptr().cast(), &options, null_mut()) };
+    fails(status, RECON_CANCELLED, &[]);
+    text
 }
