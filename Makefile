@@ -32,18 +32,18 @@ PROFILE ?= release
 CARGO_TARGET_DIR ?= target
 # A target of rustc, for another system than this one; BUILT is then that target's folder.
 TARGET ?=
+for_target := $(if $(TARGET),--target $(TARGET))
 BUILT ?= $(CARGO_TARGET_DIR)/$(if $(TARGET),$(TARGET)/)$(PROFILE)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-ABI := $(firstword $(subst ., ,$(VERSION)))
+MAJOR := $(firstword $(subst ., ,$(VERSION)))
+# The number in the soname and in the version node.
+ABI := $(shell sed -n 's/^abi = //p' Cargo.toml)
 # The libraries that librecon.a requires (rustc --print native-static-libs), except the unwinder: compilers add it
 # themselves, as -lgcc_s, or with -static as -lgcc_eh.
 PRIVATE_LIBS := -lutil -lrt -lpthread -lm -ldl -lc
 # The library's files have other names on each system. For musl, rustc makes no shared library and no loader is present.
 SYSTEM := $(if $(findstring windows,$(TARGET)),windows,$(if $(findstring musl,$(TARGET)),musl,unix))
-library_unix := librecon.so
-library_windows := recon.dll
-library_musl := librecon.a
 exe := $(if $(filter windows,$(SYSTEM)),.exe)
 ifeq ($(SYSTEM),windows)
 PRIVATE_LIBS := -lkernel32 -lntdll -luserenv -lws2_32 -ldbghelp
@@ -61,25 +61,42 @@ bash := $(DESTDIR)$(DATADIR)/bash-completion/completions
 zsh := $(DESTDIR)$(DATADIR)/zsh/site-functions
 fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PC_PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
-	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
+	-e 's|@VERSION@|$(VERSION)|g' -e 's|@MAJOR@|$(MAJOR)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
 .PHONY: build program header install install-shared-unix install-shared-windows install-shared-musl install-program uninstall matlab portable release packages test-packages test-reproducible need_epoch deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
-	$(CARGO) build --lib $(CARGO_FLAGS) --package recon --package recon-files
+	$(CARGO) build --lib $(CARGO_FLAGS) $(for_target) --package recon --package recon-files
+	@$(if $(filter unix,$(SYSTEM)),$(MAKE) --no-print-directory $(shared))
 
 program: build
-	$(CARGO) build $(CARGO_FLAGS) --package recon-cli
+	$(CARGO) build $(CARGO_FLAGS) $(for_target) --package recon-cli
 
 header:
 	RECON_UPDATE_HEADER=1 $(CARGO) test --locked --test header
 
 # Built here only if it was not built before.
-$(BUILT)/$(library_$(SYSTEM)):
-	$(CARGO) build --lib $(CARGO_FLAGS) $(if $(TARGET),--target $(TARGET))
+$(BUILT)/librecon.so $(BUILT)/librecon.a $(BUILT)/recon.dll:
+	$(CARGO) build --lib $(CARGO_FLAGS) $(for_target)
 
-install: $(BUILT)/$(library_$(SYSTEM)) install-shared-$(SYSTEM)
+# The shared library that is installed is linked here, from the code in librecon.a. rustc passes a version script without
+# a node for its own librecon.so. GNU ld refuses a second script, and LLD gives its node to no symbol. (GNU ld's
+# --default-symver works, but LLD does not know it.) The functions and the script follow from the header. CC and LDFLAGS
+# select the linker.
+shared := $(BUILT)/librecon.so.$(VERSION)
+functions = $(shell sed -n -f packaging/functions.sed include/recon.h)
+LINK := -Wl,--gc-sections,--no-undefined,--as-needed,--strip-debug,-O1,-z,relro,-z,now,-z,noexecstack
+
+$(BUILT)/recon.map: include/recon.h packaging/functions.sed Cargo.toml
+	@{ echo "RECON_$(ABI) {"; echo "    global:"; sed -n -f packaging/functions.sed include/recon.h | sed 's/.*/        &;/'; \
+		echo "    local:"; echo "        *;"; echo "};"; } > $@
+
+$(shared): $(BUILT)/librecon.a $(BUILT)/recon.map
+	$(CC) -shared -o $@ $(functions:%=-Wl,-u,%) $(BUILT)/librecon.a -Wl,--version-script=$(BUILT)/recon.map \
+		-Wl,-soname,librecon.so.$(ABI) $(LINK) $(LDFLAGS) $(PRIVATE_LIBS)
+
+install: $(BUILT)/librecon.a install-shared-$(SYSTEM)
 	install -d "$(include)" "$(lib)/pkgconfig" "$(lib)/cmake/recon"
 	install -m 644 include/recon.h "$(include)/recon.h"
 	install -m 644 "$(BUILT)/librecon.a" "$(lib)/librecon.a"
@@ -91,14 +108,14 @@ install: $(BUILT)/$(library_$(SYSTEM)) install-shared-$(SYSTEM)
 	@if [ -x "$(BUILT)/recon$(exe)" ]; then $(MAKE) --no-print-directory install-program; \
 	else echo "the program recon is not installed, because it was not built: make program"; fi
 
-install-shared-unix: $(BUILT)/$(library_$(SYSTEM))
+install-shared-unix: $(shared)
 	install -d "$(lib)"
-	install -m 755 "$(BUILT)/librecon.so" "$(lib)/librecon.so.$(VERSION)"
+	install -m 755 "$(shared)" "$(lib)/librecon.so.$(VERSION)"
 	ln -sf librecon.so.$(VERSION) "$(lib)/librecon.so.$(ABI)"
 	ln -sf librecon.so.$(ABI) "$(lib)/librecon.so"
 
 # Windows searches the program's folder for libraries. librecon.dll.a is the import library, for linking.
-install-shared-windows: $(BUILT)/$(library_$(SYSTEM))
+install-shared-windows: $(BUILT)/recon.dll
 	install -d "$(bin)" "$(lib)"
 	install -m 755 "$(BUILT)/recon.dll" "$(bin)/recon.dll"
 	install -m 644 "$(BUILT)/librecon.dll.a" "$(lib)/librecon.dll.a"

@@ -320,7 +320,7 @@ fn header_has_the_version() {
 #[test]
 fn compilers_warn_of_a_dropped_status() {
     let program = |before: &str, call: &str| {
-        format!("{before}\n#include <recon.h>\nstatic recon_plan *plan; static recon_geometry g;\nint main(void) {{ {call}; return 0; }}\n")
+        format!("{before}\n#include <recon.h>\nrecon_plan *plan; recon_geometry g;\nint main(void) {{ {call}; return 0; }}\n")
     };
     for (compiler, standard) in compilers() {
         let extension = extension("dropped", compiler);
