@@ -50,6 +50,7 @@ PRIVATE_LIBS := -lkernel32 -lntdll -luserenv -lws2_32 -ldbghelp
 endif
 # The prefix in the pkg-config file: an archive, which is unpacked anywhere, has one relative to that file.
 PC_PREFIX ?= $(PREFIX)
+below_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
 # A program that runs here prints its manual pages and completions.
 PRINTER ?= $(BUILT)/recon$(exe)
 
@@ -60,7 +61,8 @@ pages := $(DESTDIR)$(DATADIR)/man/man1
 bash := $(DESTDIR)$(DATADIR)/bash-completion/completions
 zsh := $(DESTDIR)$(DATADIR)/zsh/site-functions
 fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
-fill := sed -e 's|@PREFIX@|$(PC_PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+fill := sed -e 's|@PREFIX@|$(PC_PREFIX)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+	-e 's|@PC_LIBDIR@|$(call below_prefix,$(LIBDIR))|g' -e 's|@PC_INCLUDEDIR@|$(call below_prefix,$(INCLUDEDIR))|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@MAJOR@|$(MAJOR)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
 .PHONY: build program header install install-shared-unix install-shared-windows install-shared-musl install-program uninstall matlab portable release packages test-packages test-reproducible need_epoch deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab

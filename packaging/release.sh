@@ -37,6 +37,25 @@ built() {
     if [ "$how" = portable ]; then echo "$target/portable/$triple/release"; else echo "$target/$how-dist/$triple/release"; fi
 }
 
+# Writes a compiler for the old glibc, and returns its path.
+zig_cc() {
+    local bin=$work/zig-bin
+    mkdir -p "$bin"
+    # Zig's linker does not have --exclude-libs, with which recon.build keeps the library's symbols inside the MEX file.
+    echo "{ global: mexFunction; __mx_has_interleaved_complex__; local: *; };" > "$bin/mex.map"
+    cat > "$bin/$1-cc" << END
+#!/bin/sh
+for word; do
+    shift
+    [ "\$word" = -Wl,--exclude-libs,ALL ] && word=-Wl,--version-script=$bin/mex.map
+    set -- "\$@" "\$word"
+done
+exec "$zig/bin/python" -m ziglang cc -target $1.$GLIBC "\$@"
+END
+    chmod +x "$bin/$1-cc"
+    echo "$bin/$1-cc"
+}
+
 # Builds libraries and program, or says in one line why this machine cannot. Errors of the compiler end the script.
 build() {
     local name triple how
@@ -56,6 +75,8 @@ build() {
     export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false
     if [ "$how" = portable ]; then
         make --no-print-directory portable PORTABLE_TARGET="$triple" PORTABLE_PACKAGES="$packages" CARGO_TARGET_DIR="$target"
+        local from=$target/portable/$triple/release
+        make --no-print-directory "$from/librecon.so.$VERSION" TARGET="$triple" BUILT="$from" CC="$(zig_cc "${triple/-unknown/}")"
     else
         CARGO_TARGET_DIR=$target/$how-dist cargo build --release --locked $packages --target "$triple"
     fi
@@ -111,21 +132,10 @@ mex() {
         say "not packed: a MEX file that is built already (no mkoctfile: Debian's package octave-dev)"
         return
     fi
-    local bin=$work/zig-bin
-    mkdir -p "$bin" "$output"
-    # Zig's linker does not have --exclude-libs, with which recon.build keeps the library's symbols inside the MEX file.
-    echo "{ global: mexFunction; __mx_has_interleaved_complex__; local: *; };" > "$bin/mex.map"
-    cat > "$bin/cc" << END
-#!/bin/sh
-for word; do
-    shift
-    [ "\$word" = -Wl,--exclude-libs,ALL ] && word=-Wl,--version-script=$bin/mex.map
-    set -- "\$@" "\$word"
-done
-exec "$zig/bin/python-zig" cc -target $(uname -m)-linux-gnu.$GLIBC "\$@"
-END
-    chmod +x "$bin/cc"
-    CC=$bin/cc CXX=$bin/cc DL_LD=$bin/cc LD_CXX=$bin/cc CFLAGS="-O2" CXXFLAGS="-O2" DL_LDFLAGS="-shared" LDFLAGS="" \
+    local cc
+    cc=$(zig_cc "$(uname -m)-linux-gnu")
+    mkdir -p "$output"
+    CC=$cc CXX=$cc DL_LD=$cc LD_CXX=$cc CFLAGS="-O2" CXXFLAGS="-O2" DL_LDFLAGS="-shared" LDFLAGS="" \
         octave-cli --norc --eval "addpath('matlab'); recon.build('Library', '$library', 'Output', '$output')"
     check_glibc "$output/recon_mex.mex"
 }
@@ -141,7 +151,7 @@ archive() {
     mkdir -p "$stage"
     make --no-print-directory install TARGET="$triple" BUILT="$from" DESTDIR="$stage" PREFIX= \
         PC_PREFIX='$${pcfiledir}/../..' LIBDIR=/lib INCLUDEDIR=/include PRINTER="$(built "$here")/recon" >/dev/null
-    if [ "$how" = portable ]; then check_glibc "$from/librecon.so" "$from/recon"; fi
+    if [ "$how" = portable ]; then check_glibc "$from/librecon.so.$VERSION" "$from/recon"; fi
     cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$work"/licences/*.* "$stage/"
     mkdir -p "$stage/docs" "$stage/matlab" "$stage/octave" "$stage/gadgetron"
     cp docs/*.md docs/*.png "$stage/docs/"

@@ -12,11 +12,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 stage=$work/recon-$VERSION
 mkdir -p "$stage/debian/source"
-soname=$(objdump -p "$BUILT/librecon.so" | awk '$1 == "SONAME" { print $2 }')
-if [ "$soname" != "librecon.so.$ABI" ]; then
-    echo "packages.sh: the soname of $BUILT/librecon.so is $soname, but the Makefile's is librecon.so.$ABI: build again" >&2
-    exit 1
-fi
 host=$(octave-config -p CANONICAL_HOST_TYPE)
 for file in "$project"/packaging/debian/*.in; do
     name=$(basename "$file" .in)
