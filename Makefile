@@ -242,7 +242,7 @@ check:
 	python3 benches/test_benches.py --quiet
 	python3 benches/index.py --check
 	python3 tests/mutants/run.py --check
-	python3 packaging/licences.py --test
+	python3 packaging/test_packaging.py --quiet
 	CARGO="$(CARGO)" python3 packaging/licences.py
 	$(CARGO) test --locked --lib --test layers --test header
 

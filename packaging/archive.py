@@ -94,4 +94,5 @@ def main():
         output.write(data)
 
 
-main()
+if __name__ == "__main__":
+    main()

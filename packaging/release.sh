@@ -135,7 +135,7 @@ mex() {
     local cc
     cc=$(zig_cc "$(uname -m)-linux-gnu")
     mkdir -p "$output"
-    CC=$cc CXX=$cc DL_LD=$cc LD_CXX=$cc CFLAGS="-O2" CXXFLAGS="-O2" DL_LDFLAGS="-shared" LDFLAGS="" \
+    CC=$cc CXX=$cc DL_LD=$cc LD_CXX=$cc CFLAGS="-O2" CXXFLAGS="-O2" XTRA_CFLAGS=-pthread XTRA_CXXFLAGS=-pthread DL_LDFLAGS="-shared" LDFLAGS="" \
         octave-cli --norc --eval "addpath('matlab'); recon.build('Library', '$library', 'Output', '$output')"
     check_glibc "$output/recon_mex.mex"
 }
