@@ -18,6 +18,10 @@
 #   make && sudo make install                   the library to /usr/local
 #   make program && sudo make install           the library, the program, its manual pages and completions
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
+#   make release                                archives for all platforms, Debian packages, SBOM, to target/dist
+#   make packages                               the Debian packages alone
+#   make test-packages                          installs, runs and removes the packages in a bare Debian: as root
+#   make test-reproducible                      builds a release again in a new folder: the same bytes
 PREFIX ?= /usr/local
 DESTDIR ?=
 LIBDIR ?= $(PREFIX)/lib
@@ -30,7 +34,10 @@ CARGO_FLAGS ?= --release --locked
 # Folder in which cargo leaves the library; every profile has its own.
 PROFILE ?= release
 CARGO_TARGET_DIR ?= target
-BUILT ?= $(CARGO_TARGET_DIR)/$(PROFILE)
+# A target of rustc, for another system than this one; BUILT is then that target's folder.
+TARGET ?=
+for_target := $(if $(TARGET),--target $(TARGET))
+BUILT ?= $(CARGO_TARGET_DIR)/$(if $(TARGET),$(TARGET)/)$(PROFILE)
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 MAJOR := $(firstword $(subst ., ,$(VERSION)))
@@ -39,6 +46,17 @@ ABI := $(shell sed -n 's/^abi = //p' Cargo.toml)
 # The libraries that librecon.a requires (rustc --print native-static-libs), except the unwinder: compilers add it
 # themselves, as -lgcc_s, or with -static as -lgcc_eh.
 PRIVATE_LIBS := -lutil -lrt -lpthread -lm -ldl -lc
+# The library's files have other names on each system. For musl, rustc makes no shared library and no loader is present.
+SYSTEM := $(if $(findstring windows,$(TARGET)),windows,$(if $(findstring musl,$(TARGET)),musl,unix))
+exe := $(if $(filter windows,$(SYSTEM)),.exe)
+ifeq ($(SYSTEM),windows)
+PRIVATE_LIBS := -lkernel32 -lntdll -luserenv -lws2_32 -ldbghelp
+endif
+# The prefix in the pkg-config file: an archive, which is unpacked anywhere, has one relative to that file.
+PC_PREFIX ?= $(PREFIX)
+below_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
+# A program that runs here prints its manual pages and completions.
+PRINTER ?= $(BUILT)/recon$(exe)
 
 lib := $(DESTDIR)$(LIBDIR)
 include := $(DESTDIR)$(INCLUDEDIR)
@@ -47,30 +65,31 @@ pages := $(DESTDIR)$(DATADIR)/man/man1
 bash := $(DESTDIR)$(DATADIR)/bash-completion/completions
 zsh := $(DESTDIR)$(DATADIR)/zsh/site-functions
 fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
-fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+fill := sed -e 's|@PREFIX@|$(PC_PREFIX)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+	-e 's|@PC_LIBDIR@|$(call below_prefix,$(LIBDIR))|g' -e 's|@PC_INCLUDEDIR@|$(call below_prefix,$(INCLUDEDIR))|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@MAJOR@|$(MAJOR)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-program uninstall matlab portable wheel deps check test test-aarch64 test-musl test-python test-python-quick mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
+.PHONY: build program header install install-shared-unix install-shared-windows install-shared-musl install-program uninstall matlab portable wheel release packages test-packages test-reproducible need_epoch deps check test test-aarch64 test-musl test-python test-python-quick mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
-	$(CARGO) build --lib $(CARGO_FLAGS) --package recon --package recon-files
-	@if [ "$$(uname -s)" = Linux ]; then $(MAKE) --no-print-directory $(shared); fi
+	$(CARGO) build --lib $(CARGO_FLAGS) $(for_target) --package recon --package recon-files
+	@$(if $(filter unix,$(SYSTEM)),$(MAKE) --no-print-directory $(shared))
 
 program: build
-	$(CARGO) build $(CARGO_FLAGS) --package recon-cli
+	$(CARGO) build $(CARGO_FLAGS) $(for_target) --package recon-cli
 
 header:
 	RECON_UPDATE_HEADER=1 $(CARGO) test --locked --test header
 
 # Built here only if it was not built before.
-$(BUILT)/librecon.so $(BUILT)/librecon.a:
-	$(CARGO) build --lib $(CARGO_FLAGS)
+$(BUILT)/librecon.so $(BUILT)/librecon.a $(BUILT)/recon.dll:
+	$(CARGO) build --lib $(CARGO_FLAGS) $(for_target)
 
-# The shared library that is installed is linked here, from the code in librecon.a. For its own librecon.so, rustc
-# passes a version script without a node. GNU ld refuses a second script, and LLD gives its node to no symbol.
-# (--default-symver is known to GNU ld only.) Functions and script follow from the header. CC and LDFLAGS select the
-# linker.
+# The shared library that is installed is linked here, from the code in librecon.a. rustc passes a version script without
+# a node for its own librecon.so. GNU ld refuses a second script, and LLD gives its node to no symbol. (GNU ld's
+# --default-symver works, but LLD does not know it.) The functions and the script follow from the header. CC and LDFLAGS
+# select the linker.
 shared := $(BUILT)/librecon.so.$(VERSION)
 functions = $(shell sed -n -f packaging/functions.sed include/recon.h)
 LINK := -Wl,--gc-sections,--no-undefined,--as-needed,--strip-debug,-O1,-z,relro,-z,now,-z,noexecstack
@@ -83,29 +102,41 @@ $(shared): $(BUILT)/librecon.a $(BUILT)/recon.map
 	$(CC) -shared -o $@ $(functions:%=-Wl,-u,%) $(BUILT)/librecon.a -Wl,--version-script=$(BUILT)/recon.map \
 		-Wl,-soname,librecon.so.$(ABI) $(LINK) $(LDFLAGS) $(PRIVATE_LIBS)
 
-install: $(shared)
+install: $(BUILT)/librecon.a install-shared-$(SYSTEM)
 	install -d "$(include)" "$(lib)/pkgconfig" "$(lib)/cmake/recon"
 	install -m 644 include/recon.h "$(include)/recon.h"
 	install -m 644 "$(BUILT)/librecon.a" "$(lib)/librecon.a"
-	install -m 755 "$(shared)" "$(lib)/librecon.so.$(VERSION)"
 	@if [ -e "$(BUILT)/librecon_files.a" ]; then set -x; install -m 644 "$(BUILT)/librecon_files.a" "$(lib)/librecon_files.a"; \
 	else echo "not installed: librecon_files.a, which recon.build in MATLAB needs (make builds it)"; fi
-	ln -sf librecon.so.$(VERSION) "$(lib)/librecon.so.$(ABI)"
-	ln -sf librecon.so.$(ABI) "$(lib)/librecon.so"
 	$(fill) packaging/recon.pc.in > "$(lib)/pkgconfig/recon.pc"
 	$(fill) packaging/recon-config.cmake.in > "$(lib)/cmake/recon/recon-config.cmake"
 	$(fill) packaging/recon-config-version.cmake.in > "$(lib)/cmake/recon/recon-config-version.cmake"
-	@if [ -x "$(BUILT)/recon" ]; then $(MAKE) --no-print-directory install-program; \
+	@if [ -x "$(BUILT)/recon$(exe)" ]; then $(MAKE) --no-print-directory install-program; \
 	else echo "the program recon is not installed, because it was not built: make program"; fi
+
+install-shared-unix: $(shared)
+	install -d "$(lib)"
+	install -m 755 "$(shared)" "$(lib)/librecon.so.$(VERSION)"
+	ln -sf librecon.so.$(VERSION) "$(lib)/librecon.so.$(ABI)"
+	ln -sf librecon.so.$(ABI) "$(lib)/librecon.so"
+
+# Windows searches the program's folder for libraries. librecon.dll.a is the import library, for linking.
+install-shared-windows: $(BUILT)/recon.dll
+	install -d "$(bin)" "$(lib)"
+	install -m 755 "$(BUILT)/recon.dll" "$(bin)/recon.dll"
+	install -m 644 "$(BUILT)/librecon.dll.a" "$(lib)/librecon.dll.a"
+
+install-shared-musl:
+	@echo "not installed: a shared library, which rustc does not make for $(TARGET)"
 
 # Only a program that was built before is installed: root may not have cargo.
 install-program:
 	install -d "$(bin)" "$(pages)" "$(bash)" "$(zsh)" "$(fish)"
-	install -m 755 "$(BUILT)/recon" "$(bin)/recon"
-	"$(BUILT)/recon" manual -o "$(pages)"
-	"$(BUILT)/recon" completions bash > "$(bash)/recon"
-	"$(BUILT)/recon" completions zsh > "$(zsh)/_recon"
-	"$(BUILT)/recon" completions fish > "$(fish)/recon.fish"
+	install -m 755 "$(BUILT)/recon$(exe)" "$(bin)/recon$(exe)"
+	"$(PRINTER)" manual -o "$(pages)"
+	"$(PRINTER)" completions bash > "$(bash)/recon"
+	"$(PRINTER)" completions zsh > "$(zsh)/_recon"
+	"$(PRINTER)" completions fish > "$(fish)/recon.fish"
 
 # Pages of other programs may begin with recon- too: those of this one have its name in the head.
 uninstall:
@@ -181,6 +212,48 @@ test-python-quick: $(python_venv)/ready
 			$(python_venv)/bin/python -m pytest -q -rs python; \
 	else echo "skipped: the Python package (no python3-venv, or no network)"; fi
 
+# Tools of releases. Compiled without optimisation: they run for a second, and are compiled for minutes.
+tools := $(CARGO_TARGET_DIR)/tools
+
+$(tools)/ready: packaging/tools.txt
+	while read -r tool features; do \
+		$(CARGO) install --quiet --debug --locked --root $(tools) $$tool $${features:+--features $$features} </dev/null || exit 1; \
+	done < $<
+	touch $@
+
+# The time of all files in archives and packages: the commit's.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null)
+# The address in packages. Set it before packages are published.
+MAINTAINER ?= The recon authors <recon@example.org>
+# One or more of the names in packaging/release.sh. Empty: all that can be built here.
+PLATFORM ?=
+for_release := VERSION=$(VERSION) ABI=$(ABI) MAINTAINER="$(MAINTAINER)" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR) GLIBC=$(GLIBC) \
+	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+
+need_epoch:
+	@if [ -z "$(SOURCE_DATE_EPOCH)" ]; then echo "no git here: set SOURCE_DATE_EPOCH to the time of the release, in seconds"; exit 1; fi
+
+# Archives for all platforms, the Debian packages, SBOM and checksums, in target/dist.
+release: PACKAGES := gcc libc6-dev binutils python3-venv gcc-mingw-w64-x86-64 octave octave-dev dpkg-dev debhelper
+release: deps need_epoch $(zig)/ready $(tools)/ready
+	rm -rf $(CARGO_TARGET_DIR)/dist
+	$(for_release) packaging/release.sh archives $(PLATFORM)
+	$(for_release) packaging/release.sh packages
+
+packages: PACKAGES := gcc libc6-dev binutils python3-venv octave octave-dev dpkg-dev debhelper
+packages: deps need_epoch $(zig)/ready $(tools)/ready
+	$(for_release) packaging/release.sh packages
+
+# Installs, runs and removes the packages in a bare Debian. As root, by hand only; 1.5 GB of the disk.
+test-packages: deps packages
+	$(MAKE) --no-print-directory deps PACKAGES="debootstrap lintian"
+	packaging/test-packages.sh $(CARGO_TARGET_DIR)/dist
+
+# Builds the last commit again in a new folder, and compares the files. By hand only.
+test-reproducible:
+	$(MAKE) --no-print-directory release PLATFORM=$(or $(PLATFORM),x86_64-linux-gnu)
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR) packaging/test-reproducible.sh $(or $(PLATFORM),x86_64-linux-gnu)
+
 # Where neither is found, recon.build from within MATLAB or Octave does the same.
 matlab: build
 	@found=; library="$(abspath $(BUILT))/librecon_files.a"; code="addpath('$(abspath matlab)'); recon.build('Library', '$$library')"; \
@@ -219,6 +292,8 @@ check:
 	python3 benches/test_benches.py --quiet
 	python3 benches/index.py --check
 	python3 tests/mutants/run.py --check
+	python3 packaging/test_packaging.py --quiet
+	CARGO="$(CARGO)" python3 packaging/licences.py
 	$(CARGO) test --locked --lib --test layers --test header
 
 # The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.

@@ -1,12 +1,12 @@
 function build(varargin)
 %BUILD  Builds the MEX file of this package, with librecon and its readers of files linked statically.
-%   recon.build() builds the library recon_files with cargo (Rust must be installed: see rustup.rs). Then it builds
-%   recon_mex next to this package, with the C compiler that mex or mkoctfile uses. Nothing else is needed.
+%   recon.build() builds recon_mex next to this package, with the C compiler that mex or mkoctfile uses. In the folder
+%   of a release it uses the library of that release, lib/librecon_files.a. In a folder with recon's source it first
+%   builds this library with cargo (Rust must be installed: see rustup.rs). Nothing else is needed.
 %
 %   recon.build(Name, Value, ...) sets options:
 %
-%       'Library'   an existing static library recon_files (librecon_files.a, recon_files.lib), instead of building
-%                   one. It contains librecon
+%       'Library'   another static library recon_files (librecon_files.a, recon_files.lib). It contains librecon
 %       'Output'    folder for the MEX file; default the one that holds +recon
 %       'GpuArray'  MATLAB only: whether the MEX file accepts gpuArrays. Default: true if the header of the Parallel
 %                   Computing Toolbox is found
@@ -23,7 +23,7 @@ end
 if isfield(own, 'Library')
     library = own.Library;
 else
-    library = build_library(project);
+    library = find_library(project);
 end
 if exist(library, 'file') ~= 2
     error('recon:IO', 'recon.build: the library %s does not exist', library);
@@ -34,8 +34,17 @@ if any(strcmp(name, {'librecon', 'recon'}))
     error('recon:InvalidArgument', ['recon.build: the library %s has no readers of files: give %s, which contains ' ...
         'it. cargo build --release --package recon-files makes it, make install installs it'], library, needed);
 end
-sources = dir(fullfile(folder, 'mex', '*.c'));
-sources = cellfun(@(name) fullfile(folder, 'mex', name), {sources.name}, 'UniformOutput', false);
+source = fullfile(folder, 'mex');
+if exist(source, 'dir') ~= 7
+    % An Octave package has them next to the folder of the functions.
+    source = fullfile(project, 'src');
+end
+sources = dir(fullfile(source, '*.c'));
+if isempty(sources)
+    error('recon:Build', ['recon.build: the source of recon_mex is not in %s: an installed package has only its ' ...
+        'functions. Build in the folder of a release or of recon''s source'], source);
+end
+sources = cellfun(@(name) fullfile(source, name), {sources.name}, 'UniformOutput', false);
 common = [{['-I' fullfile(project, 'include')]}, sources, {library}];
 % Windows cannot replace a file that is loaded.
 clear recon_mex
@@ -70,11 +79,20 @@ end
 fprintf('built %s\n', target);
 end
 
-function library = build_library(project)
-if exist(fullfile(project, 'Cargo.toml'), 'file') ~= 2
-    error('recon:Build', ['recon.build: librecon''s source is not next to this package: give an installed static ' ...
-        'library with ''Library''']);
+function library = find_library(project)
+% Returns the library of the release that this package belongs to, or builds it from recon's source.
+if exist(fullfile(project, 'Cargo.toml'), 'file') == 2
+    library = build_library(project);
+    return;
 end
+library = fullfile(project, 'lib', 'librecon_files.a');
+if exist(library, 'file') ~= 2
+    error('recon:Build', ['recon.build: neither a release''s library (%s) nor recon''s source is next to this ' ...
+        'package: give an installed static library with ''Library'''], library);
+end
+end
+
+function library = build_library(project)
 command = ['cargo build --release --locked --package recon-files --manifest-path "' fullfile(project, 'Cargo.toml') '"'];
 if isunix
     % cargo and the system's linker may fail with MATLAB's own libraries.

@@ -1,0 +1,214 @@
+#!/usr/bin/env bash
+# Builds recon for each platform, and packs what users install, to the folder target/dist.
+#
+#   release.sh archives [PLATFORM ...]     an archive for each platform (default: all), checksums, SBOM
+#   release.sh packages                    the Debian packages of this machine's architecture
+#
+# Variables are passed by the Makefile: VERSION, ABI, MAINTAINER, CARGO_TARGET_DIR, SOURCE_DATE_EPOCH, GLIBC.
+#
+# The same commit gives the same bytes: paths are removed from compiled files, all times are SOURCE_DATE_EPOCH (the
+# commit's), entries of archives are sorted and have no owner.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+project=$PWD
+target=$(mkdir -p "$CARGO_TARGET_DIR" && cd "$CARGO_TARGET_DIR" && pwd)
+dist=$target/dist
+work=$target/dist-work
+zig=$target/zig-venv
+export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
+
+# Name of the platform, target of rustc, and how it is built: with Zig for an old glibc, or by cargo alone.
+PLATFORMS="
+x86_64-linux-gnu    x86_64-unknown-linux-gnu    portable
+x86_64-linux-musl   x86_64-unknown-linux-musl   cargo
+aarch64-linux-gnu   aarch64-unknown-linux-gnu   portable
+x86_64-windows-gnu  x86_64-pc-windows-gnu       cargo
+"
+here=$(uname -m)-linux-gnu
+
+say() { echo "release: $*"; }
+
+row() { awk -v name="$1" '$1 == name' <<< "$PLATFORMS"; }
+
+# Returns the folder in which cargo leaves the files of a platform.
+built() {
+    local name triple how
+    read -r name triple how <<< "$(row "$1")"
+    if [ "$how" = portable ]; then echo "$target/portable/$triple/release"; else echo "$target/$how-dist/$triple/release"; fi
+}
+
+# Writes a compiler for the old glibc, and returns its path.
+zig_cc() {
+    local bin=$work/zig-bin
+    mkdir -p "$bin"
+    # Zig's linker does not have --exclude-libs, with which recon.build keeps the library's symbols inside the MEX file.
+    echo "{ global: mexFunction; __mx_has_interleaved_complex__; local: *; };" > "$bin/mex.map"
+    cat > "$bin/$1-cc" << END
+#!/bin/sh
+for word; do
+    shift
+    [ "\$word" = -Wl,--exclude-libs,ALL ] && word=-Wl,--version-script=$bin/mex.map
+    set -- "\$@" "\$word"
+done
+exec "$zig/bin/python" -m ziglang cc -target $1.$GLIBC "\$@"
+END
+    chmod +x "$bin/$1-cc"
+    echo "$bin/$1-cc"
+}
+
+# Builds libraries and program, or says in one line why this machine cannot. Errors of the compiler end the script.
+build() {
+    local name triple how
+    read -r name triple how <<< "$(row "$1")"
+    if ! rustup target list --installed 2>/dev/null | grep -qx "$triple" && ! rustup target add "$triple" >/dev/null 2>&1; then
+        say "skipped: $name (rustup cannot add the target $triple)"
+        return 1
+    fi
+    if [ "$name" = x86_64-windows-gnu ] && ! command -v x86_64-w64-mingw32-gcc >/dev/null; then
+        say "skipped: $name (no x86_64-w64-mingw32-gcc: Debian's package gcc-mingw-w64-x86-64)"
+        return 1
+    fi
+    say "building $name"
+    local packages="--package recon --package recon-files --package recon-cli"
+    # Of a build in another folder or for another user, nothing differs: neither paths nor symbols with their checksums.
+    export RUSTFLAGS="--remap-path-prefix=$project=/recon --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+    export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false
+    if [ "$how" = portable ]; then
+        make --no-print-directory portable PORTABLE_TARGET="$triple" PORTABLE_PACKAGES="$packages" CARGO_TARGET_DIR="$target"
+        local from=$target/portable/$triple/release
+        make --no-print-directory "$from/librecon.so.$VERSION" TARGET="$triple" BUILT="$from" CC="$(zig_cc "${triple/-unknown/}")"
+    else
+        CARGO_TARGET_DIR=$target/$how-dist cargo build --release --locked $packages --target "$triple"
+    fi
+    unset RUSTFLAGS
+}
+
+# Fails if a file of this folder requires a newer glibc than promised.
+check_glibc() {
+    local file newest
+    for file in "$@"; do
+        [ -e "$file" ] || continue
+        newest=$(objdump -T "$file" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+        if [ "$(printf '%s\n' "GLIBC_$GLIBC" "$newest" | sort -V | tail -n 1)" != "GLIBC_$GLIBC" ]; then
+            say "$file requires $newest, but releases promise glibc $GLIBC" >&2
+            exit 1
+        fi
+        say "$(basename "$file"): $newest or newer"
+    done
+}
+
+# The licences of the crates and of Rust's standard library. One text for all platforms.
+licences() {
+    [ -e "$work/licences/ready" ] && return
+    mkdir -p "$work/licences"
+    # Texts come from the crates' own files: nothing but the crates is loaded.
+    cargo fetch --locked
+    "$target/tools/bin/cargo-about" about generate --workspace --fail --frozen --config packaging/about.toml \
+        --output-file "$work/licences/THIRD-PARTY-LICENCES.txt" packaging/licences.hbs
+    local rust
+    rust=$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html
+    if [ ! -e "$rust" ]; then
+        say "$rust does not exist: install Rust with rustup, whose toolchains have the licences of the standard library" >&2
+        exit 1
+    fi
+    cp "$rust" "$work/licences/"
+    touch "$work/licences/ready"
+}
+
+# The SBOM of the program, which is linked with all three packages. Paths of this machine are removed.
+sbom() {
+    local triple=$1 output=$2
+    # cargo-cyclonedx writes next to each Cargo.toml.
+    "$target/tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
+        --target "$triple" --manifest-path src/cli/Cargo.toml
+    sed "s|file://$project|file:///recon|g" src/cli/recon-cli.cdx.json > "$output"
+    rm -f ./*.cdx.json src/*/*.cdx.json
+}
+
+# The MEX file for Octave, linked like the library: it runs with Octave 7 and newer, and an older glibc than this one's.
+mex() {
+    local output=$1 library=$2
+    if ! command -v mkoctfile >/dev/null; then
+        say "not packed: a MEX file that is built already (no mkoctfile: Debian's package octave-dev)"
+        return
+    fi
+    local cc
+    cc=$(zig_cc "$(uname -m)-linux-gnu")
+    mkdir -p "$output"
+    CC=$cc CXX=$cc DL_LD=$cc LD_CXX=$cc CFLAGS="-O2" CXXFLAGS="-O2" XTRA_CFLAGS=-pthread XTRA_CXXFLAGS=-pthread DL_LDFLAGS="-shared" LDFLAGS="" \
+        octave-cli --norc --eval "addpath('matlab'); recon.build('Library', '$library', 'Output', '$output')"
+    check_glibc "$output/recon_mex.mex"
+}
+
+# Fills and packs the folder of one platform.
+archive() {
+    local name triple how
+    read -r name triple how <<< "$(row "$1")"
+    local base=recon-$VERSION-$name
+    local stage=$work/$base from
+    from=$(built "$name")
+    rm -rf "$stage"
+    mkdir -p "$stage"
+    make --no-print-directory install TARGET="$triple" BUILT="$from" DESTDIR="$stage" PREFIX= \
+        PC_PREFIX='$${pcfiledir}/../..' LIBDIR=/lib INCLUDEDIR=/include PRINTER="$(built "$here")/recon" >/dev/null
+    if [ "$how" = portable ]; then check_glibc "$from/librecon.so.$VERSION" "$from/recon"; fi
+    cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$work"/licences/*.* "$stage/"
+    mkdir -p "$stage/docs" "$stage/matlab" "$stage/octave" "$stage/gadgetron"
+    cp docs/*.md docs/*.png "$stage/docs/"
+    cp -r matlab/+recon matlab/mex matlab/examples "$stage/matlab/"
+    cp -r gadgetron/CMakeLists.txt gadgetron/config gadgetron/src gadgetron/tests "$stage/gadgetron/"
+    cp -r examples/c examples/cpp "$stage/" && mkdir -p "$stage/examples" && mv "$stage/c" "$stage/cpp" "$stage/examples/"
+    packaging/octave/package.sh "$work/octave/recon-$VERSION" "$from/librecon_files.a"
+    packaging/archive.py "$work/octave/recon-$VERSION" "$stage/octave/recon-$VERSION.tar.gz"
+    if [ "$name" = "$here" ]; then mex "$stage/matlab" "$from/librecon_files.a"; fi
+    sbom "$triple" "$stage/recon.cdx.json"
+    cp "$stage/recon.cdx.json" "$dist/$base.cdx.json"
+    if [ "$how" != portable ] && [ "${name#*windows}" != "$name" ]; then
+        packaging/archive.py "$stage" "$dist/$base.zip"
+    else
+        packaging/archive.py "$stage" "$dist/$base.tar.xz"
+    fi
+    rm -rf "$stage"
+}
+
+checksums() {
+    (cd "$dist" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum > SHA256SUMS)
+    say "$dist:"
+    (cd "$dist" && ls -l --block-size=K)
+}
+
+mkdir -p "$dist" "$work"
+case ${1:-} in
+archives)
+    shift
+    names=${*:-$(awk 'NF { print $1 }' <<< "$PLATFORMS")}
+    for name in $names; do
+        if [ -z "$(row "$name")" ]; then
+            say "$name is not a platform: these are" $(awk 'NF { print $1 }' <<< "$PLATFORMS") >&2
+            exit 2
+        fi
+    done
+    licences
+    # The program of this machine prints the manual pages of all platforms.
+    build "$here"
+    for name in $names; do
+        if [ "$name" = "$here" ] || build "$name"; then archive "$name"; fi
+    done
+    checksums
+    ;;
+packages)
+    licences
+    build "$here"
+    from=$(built "$here")
+    packaging/octave/package.sh "$work/octave/recon-$VERSION" "$from/librecon_files.a"
+    mex "$work/mex" "$from/librecon_files.a"
+    BUILT=$from OCTAVE_PACKAGE=$work/octave/recon-$VERSION RECON_MEX=$work/mex/recon_mex.mex \
+        LICENCES="$work/licences/THIRD-PARTY-LICENCES.txt $work/licences/COPYRIGHT-library.html" \
+        packaging/debian/packages.sh "$dist"
+    checksums
+    ;;
+*)
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac

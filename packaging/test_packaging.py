@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""Checks the reading of licence expressions, and that the bytes of archives depend only on their content."""
+
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+import unittest
+import zipfile
+
+from licences import is_accepted
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ACCEPTED = {"MIT", "Apache-2.0", "Unicode-3.0", "Apache-2.0 WITH LLVM-exception"}
+
+
+class Licences(unittest.TestCase):
+    def test_expressions(self):
+        for expression, expected in [
+            ("MIT", True),
+            ("GPL-3.0-only", False),
+            ("MIT OR GPL-3.0-only", True),
+            ("GPL-3.0-only/MIT", True),
+            ("MIT AND GPL-3.0-only", False),
+            ("(MIT OR Apache-2.0) AND Unicode-3.0", True),
+            ("(MIT OR Apache-2.0) AND MPL-2.0", False),
+            ("GPL-2.0-only OR MPL-2.0 AND MIT", False),
+            ("Apache-2.0 WITH LLVM-exception", True),
+            ("GPL-2.0-only WITH Classpath-exception-2.0", False),
+        ]:
+            self.assertEqual(is_accepted(expression, ACCEPTED), expected, expression)
+
+    def test_malformed(self):
+        for expression in ["", "(MIT", "MIT MIT", "OR MIT", "MIT WITH", "MIT OR"]:
+            with self.assertRaises(ValueError, msg=expression):
+                is_accepted(expression, ACCEPTED)
+
+
+class Archives(unittest.TestCase):
+    NAMES = ["out.tar.xz", "out.tar.gz", "out.zip"]
+
+    def pack(self, place, order, umask):
+        """Makes the same files in another order, with other times and another umask, and packs them."""
+        folder = os.path.join(place, "recon-1")
+        old = os.umask(umask)
+        os.makedirs(os.path.join(folder, "lib"))
+        for name in order:
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(name)
+            os.utime(os.path.join(folder, name), (1000 * umask, 1000 * umask))
+        os.chmod(os.path.join(folder, "run"), 0o700)
+        os.symlink("b.so.1", os.path.join(folder, "lib", "b.so"))
+        os.umask(old)
+        environment = dict(os.environ, SOURCE_DATE_EPOCH="1700000000")
+        for name in self.NAMES:
+            command = [sys.executable, os.path.join(HERE, "archive.py"), folder, os.path.join(place, name)]
+            subprocess.run(command, env=environment, check=True)
+
+    def test_bytes(self):
+        names = ["run", "a", os.path.join("lib", "b.so.1")]
+        with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+            self.pack(first, names, 0o022)
+            self.pack(second, names[::-1], 0o077)
+            for name in self.NAMES:
+                with open(os.path.join(first, name), "rb") as a, open(os.path.join(second, name), "rb") as b:
+                    self.assertEqual(a.read(), b.read(), name)
+            with tarfile.open(os.path.join(first, "out.tar.xz")) as archive:
+                entries = {entry.name: entry for entry in archive}
+                self.assertEqual(list(entries), sorted(entries))
+                self.assertEqual({(e.uid, e.gid, e.mtime) for e in entries.values()}, {(0, 0, 1700000000)})
+                self.assertEqual(entries["recon-1/run"].mode, 0o755)
+                self.assertEqual(entries["recon-1/a"].mode, 0o644)
+                self.assertEqual(entries["recon-1/lib/b.so"].linkname, "b.so.1")
+            with zipfile.ZipFile(os.path.join(first, "out.zip")) as archive:
+                # Windows has no links: the archive contains the file twice.
+                self.assertEqual(archive.read("recon-1/lib/b.so"), archive.read("recon-1/lib/b.so.1"))
+
+    def test_wrong_arguments(self):
+        for arguments, words in [(["nowhere", "x.zip"], "not a folder"), ([HERE, "x.rar"], "ends with neither"), ([], "FOLDER")]:
+            command = [sys.executable, os.path.join(HERE, "archive.py"), *arguments]
+            environment = dict(os.environ, SOURCE_DATE_EPOCH="1")
+            result = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(words, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
