@@ -273,7 +273,7 @@ deps:
 	fi
 
 # Words that are right as they are: names in the literature, and what a test misspells.
-WORDS := reson,iteratons,te
+WORDS := reson,iteratons,te,tolerence
 spelling := $(CARGO_TARGET_DIR)/spelling
 
 $(spelling)/ready: Makefile

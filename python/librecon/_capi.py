@@ -295,7 +295,7 @@ def call(name: str, *arguments):
             value = address(value, ctype, parameter)
         converted.append(value)
     result = function(*converted)
-    if ffi.typeof(function).result.cname == "recon_status":
+    if ffi.typeof(function).result.kind == "enum":
         if result:
             fail(result)
         warn_last()

@@ -123,7 +123,7 @@ def test_partial_fourier_and_propeller():
     # The library numbers axes as x, y, z: y is the first axis of this image.
     assert report.axis == 1 and report.extent[1] > report.extent[0]
     zero_filled = librecon.Encoding(k, (32, 48)).adjoint(y) / (32 * 48)
-    assert error(image, truth) < 0.5 * error(zero_filled, truth)
+    assert error(image, truth) < 0.9 * error(zero_filled, truth)
     k = librecon.trajectory.propeller(8, 12, 48)
     y = librecon.phantom.kspace(k, (48, 48))
     image, report = librecon.propeller(k, y, (48, 48), corrected=True)

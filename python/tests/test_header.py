@@ -25,8 +25,10 @@ def test_every_function_and_structure_of_the_header_is_known():
     code = bindings.COMMENT.sub("", HEADER.read_text())
     declared = set(re.findall(r"\b(recon_\w+)\s*\([^)]*\)\s*;", code))
     assert declared == set(librecon.capi.FUNCTIONS) and len(declared) >= 90
-    structures = {name[:-5] for name in declared if name.endswith("_init")} | {"recon_progress"}
-    assert structures == set(librecon.capi.STRUCTURES)
+    structures = {name[:-5] for name in declared if name.endswith("_init")}
+    # The library fills these for callbacks.
+    assert set(librecon.capi.STRUCTURES) - structures <= {"recon_progress", "recon_log_message"}
+    assert structures < set(librecon.capi.STRUCTURES)
     for name, function in librecon.capi.FUNCTIONS.items():
         getattr(librecon.capi.lib, name)
         arguments = librecon.capi.ffi.typeof(getattr(librecon.capi.lib, name)).args
@@ -41,18 +43,18 @@ def test_every_function_and_structure_of_the_header_is_known():
 
 
 @pytest.mark.parametrize("change", [
-    lambda text: re.sub(r"typedef (struct|enum) \{(.*?)\n\} (\w+);", r"typedef \1 \3 {\2\n} \3;", text, flags=re.S),
-    lambda text: re.sub(r"typedef struct \{(.*?)\n\} (\w+);", r"typedef struct \2 \2;\nstruct \2 {\1\n};", text, flags=re.S),
-    lambda text: text.replace("#include <stdint.h>", "#include <stdint.h>\n\n#define RECON_VERSION_MAJOR 0\n"
-                              "#define RECON_VERSION_MINOR 1\n#define RECON_VERSION \"0.1.0\"\n"
-                              "#if defined(__GNUC__)\n#  define RECON_MUST_USE __attribute__((warn_unused_result))\n"
-                              "#else\n#  define RECON_MUST_USE\n#endif\n#define RECON_SINCE(a, b) \\\n    /* none */\n"
-                              ).replace("\nrecon_status recon_", "\nRECON_MUST_USE RECON_SINCE(0, 1)\nrecon_status recon_"),
+    lambda text: re.sub(r"typedef (struct|enum) \w* ?\{(.*?)\n\} (\w+);", r"typedef \1 {\2\n} \3;", text, flags=re.S),
+    lambda text: re.sub(r"typedef (struct|enum) \w* ?\{(.*?)\n\} (\w+);", r"typedef \1 \3 {\2\n} \3;", text, flags=re.S),
+    lambda text: re.sub(r"typedef struct \w* ?\{(.*?)\n\} (\w+);", r"typedef struct \2 \2;\nstruct \2 {\1\n};", text, flags=re.S),
+    lambda text: text.replace("#include <stdint.h>", "#include <stdint.h>\n\n#define RECON_OTHER_MAJOR 0\n"
+                              "#define RECON_OTHER_MINOR 1\n#define RECON_OTHER \"0.1.0\"\n"
+                              "#if defined(__GNUC__)\n#  define RECON_NODISCARD __attribute__((warn_unused_result))\n"
+                              "#else\n#  define RECON_NODISCARD\n#endif\n#define RECON_SINCE(a, b) \\\n    /* none */\n"
+                              ).replace("\nrecon_status recon_", "\nRECON_NODISCARD RECON_SINCE(0, 1)\nrecon_status recon_"),
     lambda text: re.sub(r"\n(recon_status recon_\w+\([^;]*\));", r"\nextern __attribute__((warn_unused_result)) \1;", text),
 ])
 def test_other_forms_of_the_header_give_the_same_package(change, tmp_path):
     text = change(HEADER.read_text())
-    assert text != HEADER.read_text()
     (tmp_path / "recon.h").write_text(text)
     bindings.write(tmp_path / "recon.h", tmp_path)
     expected = bindings.describe(HEADER.read_text())
