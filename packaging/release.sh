@@ -56,8 +56,8 @@ END
     echo "$bin/$1-cc"
 }
 
-# Builds libraries and program, or says in one line why this machine cannot. Errors of the compiler end the script.
-build() {
+# Returns whether this machine has what a platform needs, or says in one line what is missing.
+can_build() {
     local name triple how
     read -r name triple how <<< "$(row "$1")"
     if ! rustup target list --installed 2>/dev/null | grep -qx "$triple" && ! rustup target add "$triple" >/dev/null 2>&1; then
@@ -68,15 +68,24 @@ build() {
         say "skipped: $name (no x86_64-w64-mingw32-gcc: Debian's package gcc-mingw-w64-x86-64)"
         return 1
     fi
+}
+
+# Builds libraries and program.
+build() {
+    local name triple how
+    read -r name triple how <<< "$(row "$1")"
     say "building $name"
     local packages="--package recon --package recon-files --package recon-cli"
     # Of a build in another folder or for another user, nothing differs: neither paths nor symbols with their checksums.
     export RUSTFLAGS="--remap-path-prefix=$project=/recon --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+    # Files of Windows contain the time of linking otherwise.
+    if [ "$name" = x86_64-windows-gnu ]; then RUSTFLAGS="$RUSTFLAGS -C link-arg=-Wl,--no-insert-timestamp"; fi
     export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false
     if [ "$how" = portable ]; then
         make --no-print-directory portable PORTABLE_TARGET="$triple" PORTABLE_PACKAGES="$packages" CARGO_TARGET_DIR="$target"
         local from=$target/portable/$triple/release
-        make --no-print-directory "$from/librecon.so.$VERSION" TARGET="$triple" BUILT="$from" CC="$(zig_cc "${triple/-unknown/}")"
+        make --no-print-directory "$from/librecon.so.$VERSION" TARGET="$triple" BUILT="$from" LDFLAGS=-s \
+            CC="$(zig_cc "${triple/-unknown/}")"
     else
         CARGO_TARGET_DIR=$target/$how-dist cargo build --release --locked $packages --target "$triple"
     fi
@@ -99,7 +108,8 @@ check_glibc() {
 
 # The licences of the crates and of Rust's standard library. One text for all platforms.
 licences() {
-    [ -e "$work/licences/ready" ] && return
+    local ready=$work/licences/ready
+    if [ "$ready" -nt Cargo.lock ] && [ "$ready" -nt packaging/about.toml ] && [ "$ready" -nt packaging/licences.hbs ]; then return; fi
     mkdir -p "$work/licences"
     # Texts come from the crates' own files: nothing but the crates is loaded.
     cargo fetch --locked
@@ -112,7 +122,7 @@ licences() {
         exit 1
     fi
     cp "$rust" "$work/licences/"
-    touch "$work/licences/ready"
+    touch "$ready"
 }
 
 # The SBOM of the program, which is linked with all three packages. Paths of this machine are removed.
@@ -135,7 +145,8 @@ mex() {
     local cc
     cc=$(zig_cc "$(uname -m)-linux-gnu")
     mkdir -p "$output"
-    CC=$cc CXX=$cc DL_LD=$cc LD_CXX=$cc CFLAGS="-O2" CXXFLAGS="-O2" XTRA_CFLAGS=-pthread XTRA_CXXFLAGS=-pthread DL_LDFLAGS="-shared" LDFLAGS="" \
+    CC=$cc CXX=$cc DL_LD=$cc LD_CXX=$cc CFLAGS="-O2" CXXFLAGS="-O2" XTRA_CFLAGS=-pthread XTRA_CXXFLAGS=-pthread \
+        DL_LDFLAGS="-shared" LDFLAGS="" \
         octave-cli --norc --eval "addpath('matlab'); recon.build('Library', '$library', 'Output', '$output')"
     check_glibc "$output/recon_mex.mex"
 }
@@ -192,7 +203,9 @@ archives)
     # The program of this machine prints the manual pages of all platforms.
     build "$here"
     for name in $names; do
-        if [ "$name" = "$here" ] || build "$name"; then archive "$name"; fi
+        if ! can_build "$name"; then continue; fi
+        if [ "$name" != "$here" ]; then build "$name"; fi
+        archive "$name"
     done
     checksums
     ;;
