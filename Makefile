@@ -86,10 +86,10 @@ header:
 $(BUILT)/librecon.so $(BUILT)/librecon.a $(BUILT)/recon.dll:
 	$(CARGO) build --lib $(CARGO_FLAGS) $(for_target)
 
-# The shared library that is installed is linked here, from the code in librecon.a. rustc passes a version script without
-# a node for its own librecon.so. GNU ld refuses a second script, and LLD gives its node to no symbol. (GNU ld's
-# --default-symver works, but LLD does not know it.) The functions and the script follow from the header. CC and LDFLAGS
-# select the linker.
+# The shared library that is installed is linked here, from the code in librecon.a. For its own librecon.so, rustc
+# passes a version script without a node. GNU ld refuses a second script, and LLD gives its node to no symbol.
+# (--default-symver is known to GNU ld only.) Functions and script follow from the header. CC and LDFLAGS select the
+# linker.
 shared := $(BUILT)/librecon.so.$(VERSION)
 functions = $(shell sed -n -f packaging/functions.sed include/recon.h)
 LINK := -Wl,--gc-sections,--no-undefined,--as-needed,--strip-debug,-O1,-z,relro,-z,now,-z,noexecstack
@@ -294,7 +294,8 @@ check:
 	python3 tests/mutants/run.py --check
 	python3 packaging/test_packaging.py --quiet
 	CARGO="$(CARGO)" python3 packaging/licences.py
-	$(CARGO) test --locked --lib --test layers --test header
+	# --workspace: with the features that `make test` compiles, so that nothing is compiled twice.
+	$(CARGO) test --locked --workspace --lib --test layers --test header
 
 # The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.
 nvrtc := $(CARGO_TARGET_DIR)/nvrtc
