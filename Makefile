@@ -294,7 +294,7 @@ check:
 	python3 tests/mutants/run.py --check
 	python3 packaging/test_packaging.py --quiet
 	CARGO="$(CARGO)" python3 packaging/licences.py
-	# --workspace: with the features that `make test` compiles, so that nothing is compiled twice.
+# --workspace: with the features that `make test` compiles, so that nothing is compiled twice.
 	$(CARGO) test --locked --workspace --lib --test layers --test header
 
 # The GPU's kernels are compiled by the tests, which needs no GPU but NVRTC: the one that RECON_NVRTC names, or PyPI's.
