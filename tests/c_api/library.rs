@@ -97,7 +97,9 @@ fn acquisitions_have_uses() {
 /// of the call.
 #[test]
 fn failures_are_logged_as_errors() {
-    static HEARD: Mutex<Vec<(ThreadId, u32, String)>> = Mutex::new(Vec::new());
+    /// Level and text of a line, and the address of its plan.
+    type Line = (u32, String, usize);
+    static HEARD: Mutex<Vec<(ThreadId, Line)>> = Mutex::new(Vec::new());
     unsafe extern "C" fn hear(message: *const recon_log_message, _: *mut c_void) {
         // SAFETY: a message with a C string, which are valid during the call.
         let (message, text) = unsafe { (*message, CStr::from_ptr((*message).text)) };
