@@ -22,7 +22,7 @@ mod linux {
     use crate::common::{slices, Random};
     use recon::{CgOptions, Complex, Device, Geometry, Normal, Options, Plan, WarningKind};
     use std::alloc::{GlobalAlloc, Layout, System};
-    use std::ffi::{c_char, c_int, c_void};
+    use std::ffi::{c_int, c_void};
     use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicUsize, Ordering::SeqCst};
     use std::sync::Barrier;
     use std::time::{Duration, Instant};
