@@ -97,7 +97,7 @@ fn acquisitions_have_uses() {
 /// of the call.
 #[test]
 fn failures_are_logged_as_errors() {
-    /// Level, text, and address of the plan.
+    /// Level and text of a line, and the address of its plan.
     type Line = (u32, String, usize);
     static HEARD: Mutex<Vec<(ThreadId, Line)>> = Mutex::new(Vec::new());
     unsafe extern "C" fn hear(message: *const recon_log_message, _: *mut c_void) {
