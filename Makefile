@@ -82,10 +82,10 @@ header:
 $(BUILT)/librecon.so $(BUILT)/librecon.a $(BUILT)/recon.dll:
 	$(CARGO) build --lib $(CARGO_FLAGS) $(for_target)
 
-# The shared library that is installed is linked here, from the code in librecon.a. rustc passes a version script without
-# a node for its own librecon.so. GNU ld refuses a second script, and LLD gives its node to no symbol. (GNU ld's
-# --default-symver works, but LLD does not know it.) The functions and the script follow from the header. CC and LDFLAGS
-# select the linker.
+# The shared library that is installed is linked here, from the code in librecon.a. For its own librecon.so, rustc
+# passes a version script without a node. GNU ld refuses a second script, and LLD gives its node to no symbol.
+# (--default-symver is known to GNU ld only.) Functions and script follow from the header. CC and LDFLAGS select the
+# linker.
 shared := $(BUILT)/librecon.so.$(VERSION)
 functions = $(shell sed -n -f packaging/functions.sed include/recon.h)
 LINK := -Wl,--gc-sections,--no-undefined,--as-needed,--strip-debug,-O1,-z,relro,-z,now,-z,noexecstack
@@ -271,6 +271,8 @@ OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linu
 test: PACKAGES += bart python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
 # DICOM files are checked by dciodvfy and converted by dcm2niix.
 test: PACKAGES += dicom3tools dcm2niix
+# The header is compiled by clang as well as by gcc, and compared with earlier ones by libabigail.
+test: PACKAGES += clang abigail-tools
 # The program's manual pages are checked by man and mandoc.
 test: PACKAGES += man-db mandoc
 test: PACKAGES += $(shell command -v gnuplot >/dev/null || echo gnuplot-nox)

@@ -72,10 +72,10 @@
 #define RECON_VERSION_MINOR 1
 #define RECON_VERSION_PATCH 0
 
-// A compiler warns if the status of these functions is dropped. After a failure the handle does not exist, the structure
-// has no defaults, or the array still has its previous content: a program that does not look at the status would go on
-// with these. All functions with a status have the macro, except recon_set_log_callback and those that read warnings, on
-// which no image depends. Define RECON_MUST_USE as empty before #include to turn the warnings off.
+// A compiler warns if the status of these functions is dropped. After a failure the handle does not exist, the
+// structure has no defaults, or the array still has its previous content: a program that does not look at the status
+// would go on with these. All functions with a status have the macro, except recon_set_log_callback and those that read
+// warnings: no image depends on them. Define RECON_MUST_USE as empty before #include to turn the warnings off.
 #ifndef RECON_MUST_USE
 #if (defined(__cplusplus) && __cplusplus >= 201703L) || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L)
 #define RECON_MUST_USE [[nodiscard]]

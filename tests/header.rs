@@ -40,7 +40,7 @@ fn generate() -> String {
     HEADER.get_or_init(run_cbindgen).clone()
 }
 
-/// Version of the package, and the macro RECON_MUST_USE, for the header.
+/// Returns the macros of the header: the version of the package, and RECON_MUST_USE.
 fn macros() -> String {
     let number = |name: &str, value: &str| format!("#define RECON_VERSION_{name} {value}\n");
     let version = [
@@ -57,10 +57,10 @@ fn macros() -> String {
 
 /// The macro in front of functions whose status must be used.
 const MUST_USE: &str = "
-// A compiler warns if the status of these functions is dropped. After a failure the handle does not exist, the structure
-// has no defaults, or the array still has its previous content: a program that does not look at the status would go on
-// with these. All functions with a status have the macro, except recon_set_log_callback and those that read warnings, on
-// which no image depends. Define RECON_MUST_USE as empty before #include to turn the warnings off.
+// A compiler warns if the status of these functions is dropped. After a failure the handle does not exist, the
+// structure has no defaults, or the array still has its previous content: a program that does not look at the status
+// would go on with these. All functions with a status have the macro, except recon_set_log_callback and those that read
+// warnings: no image depends on them. Define RECON_MUST_USE as empty before #include to turn the warnings off.
 #ifndef RECON_MUST_USE
 #if (defined(__cplusplus) && __cplusplus >= 201703L) || (defined(_MSVC_LANG) && _MSVC_LANG >= 201703L)
 #define RECON_MUST_USE [[nodiscard]]
@@ -288,7 +288,9 @@ fn structures_and_enumerations_have_tags() {
         const char *text_of(recon_status status) { return recon_status_string(status); }\n\
         const char *name_of(recon_status status);\n\
         const char *name_of(recon_status status) { return recon_status_name(status); }\n\
-        static void hear(const struct recon_log_message *message, void *data) { *(const struct recon_plan **)data = message->plan; }\n\
+        static void hear(const struct recon_log_message *message, void *data) {\n\
+            *(const struct recon_plan **)data = message->plan;\n\
+        }\n\
         int main(void) {\n\
             const recon_plan *plan;\n\
             const enum recon_log_level level = RECON_LOG_ERROR;\n\
@@ -320,7 +322,8 @@ fn header_has_the_version() {
 #[test]
 fn compilers_warn_of_a_dropped_status() {
     let program = |before: &str, call: &str| {
-        format!("{before}\n#include <recon.h>\nrecon_plan *plan; recon_geometry g;\nint main(void) {{ {call}; return 0; }}\n")
+        let start = format!("{before}\n#include <recon.h>\nrecon_plan *plan; recon_geometry g;\n");
+        format!("{start}int main(void) {{ {call}; return 0; }}\n")
     };
     for (compiler, standard) in compilers() {
         let extension = extension("dropped", compiler);
@@ -330,7 +333,7 @@ fn compilers_warn_of_a_dropped_status() {
             assert!(!outcome.status.success() && text.contains("unused-result"), "{compiler} {standard}: {text}");
             compile(compiler, standard, &extension, &program("#define RECON_MUST_USE", call));
         }
-        let log = program("", "(void)plan; (void)g; recon_set_log_callback(0, 0, RECON_LOG_OFF)");
+        let log = program("", "recon_set_log_callback(0, 0, RECON_LOG_OFF)");
         compile(compiler, standard, &extension, &log);
     }
 }
@@ -567,7 +570,8 @@ fn blocks_of_readme_in_c_run() {
          enum {{ N = 256, SPOKES = 96, READOUT = 512, SAMPLES = SPOKES * READOUT }};\n\
          static float kx[SAMPLES], ky[SAMPLES], kspace[2 * SAMPLES], image[2 * N * N];\n\
          int main(void) {{\n\
-         const uint64_t samples = SAMPLES;\nrecon_geometry scan;\ndouble sum = 0;\nrecon_geometry_init(&scan, sizeof scan);\n\
+         const uint64_t samples = SAMPLES;\nrecon_geometry scan;\ndouble sum = 0;\n\
+         if (recon_geometry_init(&scan, sizeof scan) != RECON_OK) return 1;\n\
          scan.dims[0] = scan.dims[1] = N;\nscan.samples = SAMPLES;\nscan.coordinates[0] = kx;\nscan.coordinates[1] = ky;\n\
          if (recon_trajectory_radial2d(RECON_F32, SPOKES, READOUT, RECON_SPOKES_GOLDEN_ANGLE, kx, ky) != RECON_OK) return 2;\n\
          if (recon_phantom_kspace(&scan, NULL, 0, RECON_COILS_UNIFORM, 0, kspace) != RECON_OK) return 3;\n\
