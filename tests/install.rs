@@ -97,12 +97,14 @@ fn installed_copy_serves_c_and_cpp() {
         let known = ["libc.so", "libm.so", "libgcc_s.so", "libpthread.so", "libdl.so", "librt.so", "ld-linux"];
         assert!(known.iter().any(|k| name.starts_with(k)), "librecon.so needs {name}");
     }
-    let abi = format!("librecon.so.{}", env!("CARGO_PKG_VERSION_MAJOR"));
+    let abi = concat!("librecon.so.", env!("RECON_ABI")).to_owned();
     assert!(run(Command::new("readelf").arg("-d").arg(&shared)).contains(&format!("soname: [{abi}]")));
     assert!(lib.join(&abi).exists());
-    // It exports only the C API.
+    // It exports only the C API, with the version node.
     let symbols = run(Command::new("nm").args(["-D", "--defined-only"]).arg(&shared));
-    let names: Vec<&str> = symbols.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
+    let node = concat!("@@RECON_", env!("RECON_ABI"));
+    let versioned = symbols.lines().filter(|l| !l.contains(" A ")).filter_map(|l| l.split_whitespace().nth(2));
+    let names: Vec<&str> = versioned.map(|name| name.strip_suffix(node).expect(name)).collect();
     let header = std::fs::read_to_string(prefix.join("include/recon.h")).unwrap();
     for name in &names {
         assert!(name.starts_with("recon_") && header.contains(&format!("{name}(")), "{name} is exported");

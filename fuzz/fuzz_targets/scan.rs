@@ -75,7 +75,8 @@ fuzz_target!(|input: Input| {
     // SAFETY: arrays have the lengths that the headers announce, and handles are used while they exist.
     unsafe {
         let mut options = MaybeUninit::<recon_scan_options>::uninit();
-        recon_scan_options_init(options.as_mut_ptr(), size_of::<recon_scan_options>() as u32);
+        let status = recon_scan_options_init(options.as_mut_ptr(), size_of::<recon_scan_options>() as u32);
+        assert_eq!(status, recon_status::RECON_OK);
         let mut options = options.assume_init();
         (options.complete, options.conjugate) = (input.complete % 7, input.conjugate.into());
         options.window = input.window % 4;
