@@ -186,6 +186,7 @@ fn older_callers_can_use_the_present_header() {
         std::fs::create_dir_all(kept()).unwrap();
         std::fs::copy(&now, &committed).unwrap();
     }
+    assert!(committed.exists(), "{} is missing: see \"The ABI\" in CONTRIBUTING.md", committed.display());
     let (breaking, has_changes) = compare(&folder, &committed, &now);
     let mut found: Vec<(String, String)> = breaking.into_iter().map(|text| ("tests/abi".to_owned(), text)).collect();
     for version in versions() {

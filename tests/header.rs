@@ -81,18 +81,17 @@ const MUST_USE: &str = "
 /// advance. cbindgen itself would then also write `struct` and `enum` in front of each use. RECON_MUST_USE has a line
 /// of its own.
 fn with_tags(header: &str) -> String {
-    let mut lines: Vec<String> =
-        header.replace("RECON_MUST_USE recon_", "RECON_MUST_USE\nrecon_").lines().map(String::from).collect();
-    let mut start = None;
-    for i in 0..lines.len() {
-        if lines[i] == "typedef struct {" || lines[i] == "typedef enum {" {
-            start = Some(i);
+    let (mut lines, mut start) = (Vec::new(), None);
+    for line in header.replace("RECON_MUST_USE recon_", "RECON_MUST_USE\nrecon_").lines() {
+        if line == "typedef struct {" || line == "typedef enum {" {
+            start = Some(lines.len());
         }
-        let name = lines[i].strip_prefix("} ").and_then(|rest| rest.strip_suffix(';')).map(str::to_owned);
-        if let (Some(at), Some(name)) = (start, name) {
-            lines[at] = lines[at].replace('{', &format!("{name} {{"));
+        if let (Some(at), Some(name)) = (start, line.strip_prefix("} ").and_then(|rest| rest.strip_suffix(';'))) {
+            let kind = if lines[at] == "typedef struct {" { "struct" } else { "enum" };
+            lines[at] = format!("typedef {kind} {name} {{");
             start = None;
         }
+        lines.push(line.to_owned());
     }
     lines.join("\n") + "\n"
 }
