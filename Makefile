@@ -143,11 +143,11 @@ uninstall:
 	rm -f "$(lib)/librecon.so" "$(lib)/librecon.so.$(ABI)" "$(lib)/librecon.so.$(VERSION)"
 	rm -rf "$(lib)/cmake/recon"
 
-# The oldest glibc that archives and the Python wheel run on: that of RHEL 8, and of the tag manylinux_2_28. A plain build
-# requires the glibc of the machine that compiles. Zig's linker has the symbol versions of all of them.
+# The oldest glibc that archives and the Python wheel run on, as in RHEL 8. A plain build requires the glibc of the
+# machine that compiles. Zig's linker has the symbol versions of all of them.
 GLIBC := 2.28
 PORTABLE_TARGET := x86_64-unknown-linux-gnu
-# What cargo builds: for example make portable PORTABLE_PACKAGES="--package recon --package recon-cli"
+# Packages that cargo builds. For example make portable PORTABLE_PACKAGES="--package recon --package recon-cli"
 PORTABLE_PACKAGES ?= --package recon --lib
 portable := $(CARGO_TARGET_DIR)/portable/$(PORTABLE_TARGET)/$(PROFILE)
 zig := $(CARGO_TARGET_DIR)/zig-venv
@@ -157,7 +157,11 @@ $(zig)/ready: packaging/requirements-zig.txt
 	$(zig)/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
-# A folder of its own: cargo does not distinguish a build for an older glibc from one for this machine's.
+# A folder of its own: cargo does not distinguish a build for an older glibc from one for this machine's. Paths of
+# this machine and debug symbols are removed.
+portable: export CARGO_PROFILE_RELEASE_STRIP := symbols
+portable: export RUSTFLAGS := --remap-path-prefix=$(CURDIR)=/recon \
+	--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 portable: $(zig)/ready
 	PATH="$(abspath $(zig)/bin):$$PATH" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/portable \
 		$(CARGO) zigbuild $(CARGO_FLAGS) $(PORTABLE_PACKAGES) --target $(PORTABLE_TARGET).$(GLIBC)
