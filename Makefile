@@ -74,7 +74,7 @@ fill := sed -e 's|@PREFIX@|$(PC_PREFIX)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 # recon_files is librecon with the readers of files for the MEX file.
 build:
 	$(CARGO) build --lib $(CARGO_FLAGS) $(for_target) --package recon --package recon-files
-	@$(if $(filter unix,$(SYSTEM)),$(MAKE) --no-print-directory $(shared))
+	@$(if $(filter unix,$(SYSTEM)),if [ "$$(uname -s)" = Linux ]; then $(MAKE) --no-print-directory $(shared); fi)
 
 program: build
 	$(CARGO) build $(CARGO_FLAGS) $(for_target) --package recon-cli

@@ -76,20 +76,20 @@ build() {
     read -r name triple how <<< "$(row "$1")"
     say "building $name"
     local packages="--package recon --package recon-files --package recon-cli"
-    # Of a build in another folder or for another user, nothing differs: neither paths nor symbols with their checksums.
-    export RUSTFLAGS="--remap-path-prefix=$project=/recon --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
-    # Files of Windows contain the time of linking otherwise.
-    if [ "$name" = x86_64-windows-gnu ]; then RUSTFLAGS="$RUSTFLAGS -C link-arg=-Wl,--no-insert-timestamp"; fi
-    export CARGO_INCREMENTAL=0 CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_PROFILE_RELEASE_DEBUG=false
+    export CARGO_INCREMENTAL=0
     if [ "$how" = portable ]; then
         make --no-print-directory portable PORTABLE_TARGET="$triple" PORTABLE_PACKAGES="$packages" CARGO_TARGET_DIR="$target"
         local from=$target/portable/$triple/release
         make --no-print-directory "$from/librecon.so.$VERSION" TARGET="$triple" BUILT="$from" LDFLAGS=-s \
             CC="$(zig_cc "${triple/-unknown/}")"
     else
-        CARGO_TARGET_DIR=$target/$how-dist cargo build --release --locked $packages --target "$triple"
+        # As in `make portable`, files contain neither paths of this machine nor symbols. Files of Windows would contain
+        # the time of linking.
+        local flags="--remap-path-prefix=$project=/recon --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+        if [ "$name" = x86_64-windows-gnu ]; then flags="$flags -C link-arg=-Wl,--no-insert-timestamp"; fi
+        RUSTFLAGS=$flags CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_TARGET_DIR=$target/$how-dist \
+            cargo build --release --locked $packages --target "$triple"
     fi
-    unset RUSTFLAGS
 }
 
 # Fails if a file of this folder requires a newer glibc than promised.
@@ -97,7 +97,7 @@ check_glibc() {
     local file newest
     for file in "$@"; do
         [ -e "$file" ] || continue
-        newest=$(objdump -T "$file" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+        newest=$(readelf --dyn-syms --wide "$file" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
         if [ "$(printf '%s\n' "GLIBC_$GLIBC" "$newest" | sort -V | tail -n 1)" != "GLIBC_$GLIBC" ]; then
             say "$file requires $newest, but releases promise glibc $GLIBC" >&2
             exit 1
