@@ -3,6 +3,7 @@
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make check                                  formatting, lints, documents, fast tests, without root
 #   make test                                   everything that can be checked on this machine
+#   make test-gadgets GADGETRON_HOME=folder     the tests of the gadgets with one Gadgetron, or ISMRMRD_HOME=folder
 #   make mutants                                one-line changes that a test must find: an hour or more
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
 #   make bench-bundle                           the build, packed to run `make bench` on another machine
@@ -43,7 +44,7 @@ fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
+.PHONY: build program header install install-program uninstall matlab deps check test test-gadgets mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
@@ -154,7 +155,7 @@ OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linu
 # gadgets' tests need the ISMRMRD library. If Gadgetron is installed (GADGETRON_HOME, or on the PATH), the gadgets also
 # run in it. The MATLAB functions are tested in Octave, whose pictures need gnuplot (any), Ghostscript and a font. Pages
 # of `recon view` are tested in Chromium: 123 MB to load, 410 MB on the disk, half a minute.
-test: PACKAGES += bart python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
+test: PACKAGES += bart python3-venv libismrmrd-dev locales octave octave-dev ghostscript fonts-freefont-otf
 # DICOM files are checked by dciodvfy and converted by dcm2niix.
 test: PACKAGES += dicom3tools dcm2niix
 # The program's manual pages are checked by man and mandoc.
@@ -173,6 +174,20 @@ test: deps
 			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \
 		else echo "skipped: checking the library for $$target (no rustup, or no network)"; fi; \
 	done
+
+# Builds the gadgets against one Gadgetron and runs their tests in it. Without GADGETRON_HOME, the tests that do not
+# require Gadgetron run with the ISMRMRD library in ISMRMRD_HOME. Default: Gadgetron's own, else Debian's.
+GADGETRON_HOME ?=
+ISMRMRD_HOME ?= $(GADGETRON_HOME)
+
+test-gadgets: PACKAGES += $(if $(ISMRMRD_HOME),,libismrmrd-dev) locales
+test-gadgets: deps
+	@if [ -n "$(GADGETRON_HOME)" ] && [ ! -x "$(GADGETRON_HOME)/bin/gadgetron" ]; then \
+		echo "GADGETRON_HOME is $(GADGETRON_HOME), but bin/gadgetron is not there: set it to the prefix of an installed Gadgetron"; \
+		exit 1; fi
+	$(if $(GADGETRON_HOME),GADGETRON_HOME="$(abspath $(GADGETRON_HOME))") \
+	$(if $(ISMRMRD_HOME),CMAKE_PREFIX_PATH="$(abspath $(ISMRMRD_HOME))") \
+		$(CARGO) test --locked --package recon-cli --test gadgetron -- --nocapture
 
 # By hand only. For example: make mutants MUTANTS="--switched", which builds once for all changes.
 mutants: deps
