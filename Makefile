@@ -5,6 +5,7 @@
 #   make test                                   everything that can be checked on this machine
 #   make test-aarch64                           the suites on 64-bit ARM (NEON) in an emulator: an hour or more
 #   make test-musl                              the suites of the static build with musl
+#   make test-gadgets GADGETRON_HOME=folder     the tests of the gadgets with one Gadgetron, or ISMRMRD_HOME=folder
 #   make mutants                                one-line changes that a test must find: an hour or more
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
 #   make bench-bundle                           the build, packed to run `make bench` on another machine
@@ -69,7 +70,7 @@ fill := sed -e 's|@PREFIX@|$(PC_PREFIX)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@PC_LIBDIR@|$(call below_prefix,$(LIBDIR))|g' -e 's|@PC_INCLUDEDIR@|$(call below_prefix,$(INCLUDEDIR))|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@MAJOR@|$(MAJOR)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-shared-unix install-shared-windows install-shared-musl install-program uninstall matlab portable wheel release packages test-packages test-reproducible need_epoch deps check test test-aarch64 test-musl test-python test-python-quick mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
+.PHONY: build program header install install-shared-unix install-shared-windows install-shared-musl install-program uninstall matlab portable wheel release packages test-packages test-reproducible need_epoch deps check test test-aarch64 test-musl test-python test-python-quick test-gadgets mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
@@ -319,7 +320,7 @@ OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linu
 # gadgets' tests need the ISMRMRD library. If Gadgetron is installed (GADGETRON_HOME, or on the PATH), the gadgets also
 # run in it. The MATLAB functions are tested in Octave, whose pictures need gnuplot (any), Ghostscript and a font. Pages
 # of `recon view` are tested in Chromium: 123 MB to load, 410 MB on the disk, half a minute.
-test: PACKAGES += bart python3-venv libismrmrd-dev octave octave-dev ghostscript fonts-freefont-otf
+test: PACKAGES += bart python3-venv libismrmrd-dev locales octave octave-dev ghostscript fonts-freefont-otf
 # DICOM files are checked by dciodvfy and converted by dcm2niix.
 test: PACKAGES += dicom3tools dcm2niix
 # The header is compiled by clang as well as by gcc, and compared with earlier ones by libabigail.
@@ -378,6 +379,20 @@ test-musl: deps
 	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-cli --test program -- --skip scan_example::
 	$(CARGO) run $(filter-out --no-fail-fast,$(TEST_FLAGS)) --target $(musl) --package recon-cli -- info \
 		| grep "cannot load the NVIDIA driver"
+
+# Builds the gadgets against one Gadgetron and runs their tests in it. Without GADGETRON_HOME, the tests that do not
+# require Gadgetron run with the ISMRMRD library in ISMRMRD_HOME. Default: Gadgetron's own, else Debian's.
+GADGETRON_HOME ?=
+ISMRMRD_HOME ?= $(GADGETRON_HOME)
+
+test-gadgets: PACKAGES += $(if $(ISMRMRD_HOME),,libismrmrd-dev) locales
+test-gadgets: deps
+	@if [ -n "$(GADGETRON_HOME)" ] && [ ! -x "$(GADGETRON_HOME)/bin/gadgetron" ]; then \
+		echo "GADGETRON_HOME is $(GADGETRON_HOME), but bin/gadgetron is not there: set it to the prefix of an installed Gadgetron"; \
+		exit 1; fi
+	$(if $(GADGETRON_HOME),GADGETRON_HOME="$(abspath $(GADGETRON_HOME))") \
+	$(if $(ISMRMRD_HOME),CMAKE_PREFIX_PATH="$(abspath $(ISMRMRD_HOME))") \
+		$(CARGO) test --locked --package recon-cli --test gadgetron -- --nocapture
 
 # By hand only. For example: make mutants MUTANTS="--switched", which builds once for all changes.
 mutants: deps

@@ -1,5 +1,6 @@
 #include "gadget_base.h"
 
+#include "compatibility.h"
 #include "gadget_log.h"
 
 #include <algorithm>
@@ -92,7 +93,7 @@ std::vector<float> map_values(const T *from, std::size_t count) {
         return real_parts(from, count);
     } else {
         throw Error("an image with the attribute " + std::string(MAP_ATTRIBUTE) + " has " +
-                    type_text(ISMRMRD::get_data_type<T>()) + ", but a map must have " +
+                    type_text(data_type_of<T>()) + ", but a map must have " +
                     type_text(ISMRMRD::ISMRMRD_FLOAT) + ": convert it before sending");
     }
 }
@@ -157,14 +158,17 @@ void ReconGadgetBase::log_end(bool had_data) {
 
 void ReconGadgetBase::begin_scan(bool is_first_gadget) {
     scan_header_ = header;
-    if (!is_first_gadget && scan_header_.measurementInformation.is_present()) {
+    auto *measurement = find_value(scan_header_.measurementInformation);
+    if (!is_first_gadget && measurement != nullptr) {
         // An earlier gadget uses the noise, or drops it. A noise scan that the header names is not missing here.
-        scan_header_.measurementInformation->measurementDependency.clear();
+        measurement->measurementDependency.clear();
     }
     scan_.emplace(scan_header_, engine_->settings().scan);
 }
 
 void ReconGadgetBase::process(Gadgetron::Core::InputChannel<InputMessage> &in, Gadgetron::Core::OutputChannel &out) {
+    log_locale(name_.c_str());
+    const NumbersInC numbers;
     Settings all = parse_settings(properties_, method_);
     check_image_series(all.series);
     log_properties(name_.c_str(), properties_);

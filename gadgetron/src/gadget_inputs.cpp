@@ -1,6 +1,8 @@
 // From messages to acquisitions of the scan.
 #include "gadget_base.h"
 
+#include "compatibility.h"
+
 #include <algorithm>
 
 namespace recon_gadgets {
@@ -67,8 +69,8 @@ std::optional<std::size_t> same_frame(const BufferView &buffer, std::size_t fram
 
 // Returns the number of slices in encodingLimits; 0 if unknown.
 std::size_t slice_count(const ISMRMRD::Encoding &encoding) {
-    const auto &slices = encoding.encodingLimits.slice;
-    return slices.is_present() ? std::size_t(std::max(slices->maximum, slices->minimum) - slices->minimum) + 1 : 0;
+    const auto *slices = find_value(encoding.encodingLimits.slice);
+    return slices != nullptr ? std::size_t(std::max(slices->maximum, slices->minimum) - slices->minimum) + 1 : 0;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Log lines that all gadgets have.
 #pragma once
 
+#include "compatibility.h"
 #include "settings.h"
 
 #include <log.h>
@@ -16,6 +17,14 @@ inline void forward_information() {
         }
     };
     check(recon_set_log_callback(forward, nullptr, RECON_LOG_INFO));
+}
+
+// Warns of a locale in which Gadgetron reads the XML header wrongly.
+inline void log_locale(const char *gadget) {
+    const std::string warning = locale_warning();
+    if (!warning.empty()) {
+        GWARN("%s: %s\n", gadget, warning.c_str());
+    }
 }
 
 // Logs the properties of a gadget, after all were read, and those that do not exist.

@@ -1,5 +1,6 @@
 #include "image_headers.h"
 
+#include "compatibility.h"
 #include "text.h"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ ISMRMRD::MetaContainer make_image_attributes(const Samples &samples, const ISMRM
     ISMRMRD::MetaContainer meta;
     const auto put = [&](const char *name, const auto &numbers) {
         for (int axis = 0; axis < 3; ++axis) {
-            meta.append(name, numbers[axis]);
+            append_number(meta, name, numbers[axis]);
         }
     };
     const auto whole = [](const std::uint64_t *n) {
@@ -62,7 +63,7 @@ ISMRMRD::MetaContainer make_image_attributes(const Samples &samples, const ISMRM
         std::memcpy(v.data(), x, sizeof v);
         return std::array<double, 3>{v[0], v[1], v[2]};
     };
-    meta.set("encoding", long(p.encoding));
+    append_number(meta, "encoding", long(p.encoding));
     put("encoding_FOV", p.encoded_fov_mm);
     put("recon_FOV", p.recon_fov_mm);
     put("encoded_matrix", whole(p.encoded_matrix));
@@ -72,29 +73,29 @@ ISMRMRD::MetaContainer make_image_attributes(const Samples &samples, const ISMRM
     put("phase_dir", real(h.phase_dir));
     put("slice_dir", real(h.slice_dir));
     put("patient_table_position", real(h.patient_table_position));
-    meta.set("acquisition_time_stamp", long(h.acquisition_time_stamp));
+    append_number(meta, "acquisition_time_stamp", long(h.acquisition_time_stamp));
     put("physiology_time_stamp", std::array<long, 3>{long(h.physiology_time_stamp[0]), long(h.physiology_time_stamp[1]),
                                                      long(h.physiology_time_stamp[2])});
     // Gadgetron's gadgets and the vendors' converters read these names.
-    meta.set("GADGETRON_ImageNumber", long(info.number));
+    append_number(meta, "GADGETRON_ImageNumber", long(info.number));
     meta.set("GADGETRON_ImageProcessingHistory", "recon");
     meta.set("GADGETRON_ImageComment", "recon");
     meta.set("GADGETRON_SeqDescription", "_recon");
     meta.set("GADGETRON_DataRole", "Image");
     meta.set("recon_method", info.method.c_str());
-    meta.set("recon_samples", long(p.samples));
-    meta.set("recon_shots", long(p.shots));
+    append_number(meta, "recon_samples", long(p.samples));
+    append_number(meta, "recon_shots", long(p.shots));
     if (info.iterations > 0) {
-        meta.set("recon_iterations", long(info.iterations));
-        meta.set("recon_residual", info.residual);
+        append_number(meta, "recon_iterations", long(info.iterations));
+        append_number(meta, "recon_residual", info.residual);
     }
     for (const auto &blade : info.blades.motion) {
-        meta.append("recon_blade_rotation", blade.rotation);
-        meta.append("recon_blade_translation_x", blade.translation[0]);
-        meta.append("recon_blade_translation_y", blade.translation[1]);
-        meta.append("recon_blade_phase", blade.phase);
-        meta.append("recon_blade_correlation", blade.correlation);
-        meta.append("recon_blade_weight", blade.weight);
+        append_number(meta, "recon_blade_rotation", blade.rotation);
+        append_number(meta, "recon_blade_translation_x", blade.translation[0]);
+        append_number(meta, "recon_blade_translation_y", blade.translation[1]);
+        append_number(meta, "recon_blade_phase", blade.phase);
+        append_number(meta, "recon_blade_correlation", blade.correlation);
+        append_number(meta, "recon_blade_weight", blade.weight);
     }
     return meta;
 }
@@ -122,8 +123,8 @@ std::vector<std::uint16_t> IntegerConverter::convert(std::size_t encoding, const
     std::transform(magnitudes, magnitudes + count, values.begin(), [&](const Complex &z) {
         return std::uint16_t(std::lround(std::min(double(z.real()) * scale, 65535.0)));
     });
-    meta.set("GADGETRON_ScaleRatio", scale);
-    meta.set("recon_scale", scale);
+    append_number(meta, "GADGETRON_ScaleRatio", scale);
+    append_number(meta, "recon_scale", scale);
     return values;
 }
 

@@ -1,5 +1,6 @@
 // Whitening of the coils with noise acquisitions. The gadget must come before AcquisitionAccumulateTriggerGadget, which
 // drops noise.
+#include "compatibility.h"
 #include "gadget_log.h"
 #include "scan_feed.h"
 
@@ -14,6 +15,8 @@ public:
 
     void process(Gadgetron::Core::InputChannel<Gadgetron::Core::Acquisition> &in,
                  Gadgetron::Core::OutputChannel &out) override {
+        log_locale(NAME);
+        const NumbersInC numbers;
         auto options = initialised(recon_scan_options_init);
         options.whiten = properties_.choice<bool>("whiten", "auto", {{"auto", true}, {"none", false}});
         log_properties(NAME, properties_);

@@ -1,10 +1,10 @@
 #include "scan_feed.h"
 
+#include "compatibility.h"
 #include "text.h"
 
 #include <algorithm>
 #include <chrono>
-#include <sstream>
 #include <utility>
 
 namespace recon_gadgets {
@@ -86,9 +86,7 @@ private:
 };
 
 ScanFeed::ScanFeed(const ISMRMRD::IsmrmrdHeader &header, const recon_scan_options &options) {
-    std::ostringstream stream;
-    ISMRMRD::serialize(header, stream);
-    const std::string xml = stream.str();
+    const std::string xml = xml_of(header);
     recon_scan *scan = nullptr;
     const recon_status status = recon_scan_create(xml.data(), xml.size(), &options, &scan);
     scan_.reset(scan);

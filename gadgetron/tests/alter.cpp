@@ -5,10 +5,9 @@
 //
 // VALUE is a number, or a matrix such as 64x64x1. CHANGE = field-map writes an off-resonance map of VALUE Hz for each
 // slice of the file. CHANGE = noise adds VALUE noise acquisitions before the data, and late-noise after them.
+#include "compatibility.h"
+
 #include <ismrmrd/dataset.h>
-#include <ismrmrd/ismrmrd.h>
-#include <ismrmrd/meta.h>
-#include <ismrmrd/xml.h>
 
 #include <algorithm>
 #include <cmath>
@@ -34,8 +33,8 @@ constexpr float SAMPLE_US = 20;
 // Writes a map of one frequency for each slice, as images on the matrix of encodedSpace.
 void write_field_map(ISMRMRD::Dataset &target, const ISMRMRD::Encoding &encoding, float hertz) {
     const auto size = encoding.encodedSpace.matrixSize;
-    const auto &slices = encoding.encodingLimits.slice;
-    const unsigned last = slices.is_present() ? slices->maximum : 0;
+    const auto *slices = recon_gadgets::find_value(encoding.encodingLimits.slice);
+    const unsigned last = slices != nullptr ? slices->maximum : 0;
     for (unsigned slice = 0; slice <= last; ++slice) {
         ISMRMRD::Image<float> map(size.x, size.y, size.z, 1);
         map.setSlice(std::uint16_t(slice));

@@ -31,17 +31,33 @@ pub fn install(folder: &Path) -> PathBuf {
     prefix
 }
 
-/// Configures and builds gadgetron/ in `folder`/build, and returns that folder. `gadgets`: whether to build the
-/// gadgets, which require Gadgetron.
-pub fn build(folder: &Path, prefixes: &[&Path], gadgets: bool) -> PathBuf {
-    let build = folder.join("build");
+/// Returns the command that configures gadgetron/ in a build folder. `gadgets`: whether to build the gadgets, which
+/// require Gadgetron.
+pub fn configure(build: &Path, prefixes: &[&Path], gadgets: bool) -> Command {
     let list: Vec<_> = prefixes.iter().map(|p| p.display().to_string()).collect();
     let mut configure = Command::new("cmake");
-    configure.arg("-S").arg(root().join("gadgetron")).arg("-B").arg(&build);
+    configure.arg("-S").arg(root().join("gadgetron")).arg("-B").arg(build);
     configure.arg(format!("-DCMAKE_PREFIX_PATH={}", list.join(";")));
-    run(configure.arg(format!("-DRECON_GADGETS={}", if gadgets { "ON" } else { "OFF" })));
+    configure.arg(format!("-DRECON_GADGETS={}", if gadgets { "ON" } else { "OFF" }));
+    configure
+}
+
+/// Configures and builds gadgetron/ in `folder`/build, and returns that folder.
+pub fn build(folder: &Path, prefixes: &[&Path], gadgets: bool) -> PathBuf {
+    let build = folder.join("build");
+    run(&mut configure(&build, prefixes, gadgets));
     run(Command::new("cmake").arg("--build").arg(&build));
     build
+}
+
+/// Builds a locale with decimal commas, de_DE.UTF-8, and returns the folder for the variable LOCPATH. `None` without
+/// Debian's package locales.
+pub fn comma_locale(folder: &Path) -> Option<PathBuf> {
+    let locales = folder.join("locales");
+    fs::create_dir_all(&locales).unwrap();
+    let mut build = Command::new("localedef");
+    build.args(["-i", "de_DE", "-f", "UTF-8"]).arg(locales.join("de_DE.UTF-8"));
+    build.output().is_ok_and(|o| o.status.success()).then_some(locales)
 }
 
 /// Returns the prefix of an installed Gadgetron.
@@ -121,15 +137,25 @@ impl Gadgetron {
 
     /// Sends a raw data file through a chain, without sockets. Returns the log.
     pub fn stream(&self, input: &str, chain: &Path, output: &str) -> String {
+        self.stream_in(&[], input, chain, output)
+    }
+
+    /// The same as `stream`, with environment variables for the server.
+    pub fn stream_in(&self, variables: &[(&str, &str)], input: &str, chain: &Path, output: &str) -> String {
         let from = self.file(&format!("{input}.mrd"));
         run(self.command("ismrmrd_hdf5_to_stream").arg("-i").arg(input).arg("-o").arg(&from));
-        self.stream_of(&from, chain, output)
+        self.send(variables, &from, chain, output)
     }
 
     /// Sends a file of messages through a chain, without sockets. Returns the log.
     pub fn stream_of(&self, from: &Path, chain: &Path, output: &str) -> String {
+        self.send(&[], from, chain, output)
+    }
+
+    fn send(&self, variables: &[(&str, &str)], from: &Path, chain: &Path, output: &str) -> String {
         let to = self.file(&format!("{output}.mrd"));
         let mut server = self.command("gadgetron");
+        server.envs(variables.iter().copied());
         server.args(["--disable_storage", "1", "--from_stream", "-W"]).arg(&self.folder).arg("-c").arg(chain);
         let done = server.arg("-i").arg(from).arg("-o").arg(&to).output().unwrap();
         let log = printed(&done);

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use super::harness::{errors, warnings, Gadgetron};
+use super::common::say;
+use super::harness::{comma_locale, errors, warnings, Gadgetron};
 
 /// Checks that the log contains the cause of a problem.
 pub fn causes(g: &Gadgetron) {
@@ -173,4 +174,27 @@ pub fn damaged_files(g: &Gadgetron) {
     assert!(!errors(&log).iter().any(|l| l.contains("Recon")), "{log}");
     let lines = warnings(&log);
     assert!(lines.iter().all(|l| l.contains("If the log has an error of another gadget, that is why")), "{log}");
+}
+
+/// Checks that a server in a locale with decimal commas makes the same image with the same attributes, and warns.
+pub fn locales(g: &Gadgetron) {
+    let Some(locales) = comma_locale(&g.folder) else {
+        return say("skipped: a real Gadgetron in a locale with decimal commas (install locales)");
+    };
+    let variables = [("LOCPATH", locales.to_str().unwrap()), ("LC_ALL", "de_DE.UTF-8")];
+    let chain = g.chain("recon_grid.xml", &[("tolerance", "0.001"), ("integers", "true")]);
+    let log = g.stream("radial.h5", &chain, "truth.h5");
+    assert!(errors(&log).is_empty() && warnings(&log).is_empty(), "{log}");
+    let log = g.stream_in(&variables, "radial.h5", &chain, "comma.h5");
+    g.assert_same("comma.h5", "truth.h5", 1, &log);
+    assert!(errors(&log).is_empty(), "{log}");
+    assert!(!warnings(&log).is_empty() && warnings(&log).iter().all(|w| w.contains("LC_ALL=C")), "{log}");
+    let attributes = |file: &str| {
+        let bytes = fs::read(g.file(file)).unwrap();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let start = text.find("<ismrmrdMeta>").unwrap_or_else(|| panic!("no attributes in {file}"));
+        text[start..start + text[start..].find("</ismrmrdMeta>").unwrap()].to_owned()
+    };
+    assert!(attributes("truth.h5").contains("recon_scale"), "{}", attributes("truth.h5"));
+    assert_eq!(attributes("comma.h5"), attributes("truth.h5"));
 }
