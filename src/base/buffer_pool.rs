@@ -14,11 +14,13 @@ pub struct Pool<S> {
 struct PoolState<S> {
     idle: Vec<S>,
     created: usize,
+    /// Number of threads that wait for a buffer. Without one, nothing is notified, since that calls the system.
+    waiting: usize,
 }
 
 impl<S> Default for PoolState<S> {
     fn default() -> Self {
-        PoolState { idle: Vec::new(), created: 0 }
+        PoolState { idle: Vec::new(), created: 0, waiting: 0 }
     }
 }
 
@@ -52,7 +54,7 @@ impl<S> Pool<S> {
         for _ in 0..count {
             idle.push(make()?);
         }
-        Ok(Pool { state: Mutex::new(PoolState { idle, created: count }), ..Pool::default() })
+        Ok(Pool { state: Mutex::new(PoolState { idle, created: count, waiting: 0 }), ..Pool::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, PoolState<S>> {
@@ -103,7 +105,9 @@ impl<S> Pool<S> {
             if let Some(buffer) = state.idle.pop() {
                 return self.lease(buffer);
             }
+            state.waiting += 1;
             state = self.returned.wait(state).unwrap_or_else(|e| e.into_inner());
+            state.waiting -= 1;
         }
     }
 }
@@ -130,8 +134,13 @@ impl<S> std::ops::DerefMut for Lease<'_, S> {
 impl<S> Drop for Lease<'_, S> {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
-            self.pool.lock().idle.push(buffer);
-            self.pool.returned.notify_one();
+            let mut state = self.pool.lock();
+            state.idle.push(buffer);
+            let is_awaited = state.waiting > 0;
+            drop(state);
+            if is_awaited {
+                self.pool.returned.notify_one();
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 pub fn next_fast_size(n: usize) -> usize {
     let step = if n > 64 { 8 } else { 2 };
     let mut size = n.next_multiple_of(step);
-    while !matches!(without_factors(size, &[2, 3, 5]), 1 | 7) {
+    while !matches!(without_small_factors(size), 1 | 7) {
         size += step;
     }
     size
@@ -13,15 +13,19 @@ pub fn next_fast_size(n: usize) -> usize {
 
 /// Returns whether a nonzero `n` has only the prime factors 2, 3, 5 and 7.
 pub fn is_product_of_small_primes(n: usize) -> bool {
-    without_factors(n, &[2, 3, 5, 7]) == 1
+    without_factor::<7>(without_small_factors(n)) == 1
 }
 
-/// Divides a nonzero `n` by these primes as often as possible.
-fn without_factors(mut n: usize, primes: &[usize]) -> usize {
-    for &p in primes {
-        while n.is_multiple_of(p) {
-            n /= p;
-        }
+/// Divides a nonzero `n` by 2, 3 and 5 as often as possible.
+fn without_small_factors(n: usize) -> usize {
+    without_factor::<5>(without_factor::<3>(n >> n.trailing_zeros()))
+}
+
+/// Divides a nonzero `n` by P as often as possible. Plans test hundreds of sizes, and a division by a constant is a
+/// multiplication.
+fn without_factor<const P: usize>(mut n: usize) -> usize {
+    while n.is_multiple_of(P) {
+        n /= P;
     }
     n
 }

@@ -94,13 +94,12 @@ fn out_of_memory(bytes: usize, what: &str) -> Error {
 }
 
 /// Checks that the system would now provide `bytes` bytes, without touching them. `what` names their purpose in an
-/// error.
+/// error. Few bytes are not checked: their allocation fails as early, and the check takes two calls of the system.
 ///
 /// # Errors
 /// `OutOfHostMemory` if the system refuses.
 pub(crate) fn check_available(bytes: usize, what: &str) -> Result<()> {
-    if bytes == 0 {
-        // Systems refuse to provide nothing.
+    if bytes < mapped::SMALLEST {
         return Ok(());
     }
     match mapped::is_available(bytes) {

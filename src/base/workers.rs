@@ -55,11 +55,15 @@ pub(crate) fn fold<R: Copy + Send>(
     of: impl Fn(Range<usize>) -> R + Sync,
     merge: impl Fn(R, R) -> R,
 ) -> R {
+    let chunks = len.div_ceil(chunk_len(len));
+    if chunks == 1 {
+        // Filling the list of results would take longer than most short arrays.
+        return merge(start, of(0..len));
+    }
     let mut results = [start; MAX_CHUNKS];
     let shared = SharedSlice::new(&mut results);
     // SAFETY: each chunk has its own result.
     each_chunk(workers, len, |i, elements| unsafe { shared.set(i, of(elements)) });
-    let chunks = len.div_ceil(chunk_len(len));
     results[..chunks].iter().fold(start, |total, result| merge(total, *result))
 }
 

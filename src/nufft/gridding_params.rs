@@ -1,5 +1,6 @@
 //! The choice of window width and oversampling: the fastest combination that meets the user's tolerance.
 
+use super::corrections::correction;
 use super::window::Shape;
 use crate::backend::MAX_WIDTH;
 use crate::base::defaults;
@@ -178,13 +179,17 @@ pub fn choose(
     let is_default = request.tolerance == 0.0;
     let tolerance = if is_default { defaults::TOLERANCE } else { request.tolerance };
     // Sorted by a lower bound of the cost. The rest is skipped as soon as a choice costs less than the next bound.
+    // Neighbours often have the same grid, and then the same choice.
+    let mut previous = None;
     let mut oversamplings: Vec<(f64, f64)> = request
         .oversamplings()
         .into_iter()
-        .map(|sigma| {
+        .filter_map(|sigma| {
             let width = if width == 0 { min_width(window, tolerance, sigma) } else { width };
-            let grid: Vec<usize> = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
-            (cost(&grid, width), sigma)
+            let current = Some((grid_sizes(dims, sigma, 0), width));
+            let is_new = previous != current;
+            previous = current;
+            is_new.then(|| (cost(&grid_sizes(dims, sigma, width), width), sigma))
         })
         .collect();
     oversamplings.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -294,14 +299,26 @@ fn narrowest(
     tolerance: f64,
     epsilon: f64,
 ) -> Option<GriddingParams> {
-    let mut all = request
-        .widths(min_width(request.window, tolerance, sigma))
-        .flat_map(|width| GriddingParams::candidates(request.window, dims, width, sigma, epsilon));
-    let meets = |params: &GriddingParams| error_margin(request.window) * params.error <= tolerance;
+    let mut widths = request.widths(min_width(request.window, tolerance, sigma));
+    let meets = |error: f64| error_margin(request.window) * error <= tolerance;
     if request.width != 0 && request.oversampling != 0.0 {
-        return all.last().filter(meets);
+        let all = widths.flat_map(|width| GriddingParams::candidates(request.window, dims, width, sigma, epsilon));
+        return all.last().filter(|params| meets(params.error));
     }
-    all.find(meets)
+    // Most windows are rejected by their error alone. Slightly less of it is compared, as sums of squares are rounded.
+    let has_worst_error = dims.iter().any(|&n| !has_few_voxels(n));
+    let can_meet = |shape: &Shape| !has_worst_error || meets((1.0 - 1e-9) * shape.least_worst_error());
+    let mut grid = grid_sizes(dims, sigma, 0);
+    widths.find_map(|width| {
+        if grid.iter().any(|&cells| cells < 2 * width) {
+            grid = grid_sizes(dims, sigma, width);
+        }
+        let (shape, error) = GriddingParams::windows(request.window, dims, width, &grid)
+            .filter(can_meet)
+            .map(|shape| (shape, expected_error(&shape, dims, &grid, epsilon)))
+            .find(|&(_, error)| meets(error))?;
+        Some(GriddingParams { shape, grid: grid.clone(), error })
+    })
 }
 
 /// Returns a lower bound of the width. The error of Kaiser-Bessel windows is at least three times exp(-pi W sqrt(1 -
@@ -321,13 +338,17 @@ impl GriddingParams {
         sigma: f64,
         epsilon: f64,
     ) -> impl Iterator<Item = GriddingParams> + 'a {
-        let grid: Vec<usize> = dims.iter().map(|&n| grid_size(n, sigma, width)).collect();
-        // The axis with the smallest oversampling decides.
-        let smallest = min_oversampling(dims, &grid).min(MAX_OVERSAMPLING);
-        Shape::candidates(window, width, smallest).map(move |shape| {
+        let grid = grid_sizes(dims, sigma, width);
+        GriddingParams::windows(window, dims, width, &grid).map(move |shape| {
             let error = expected_error(&shape, dims, &grid, epsilon);
             GriddingParams { shape, grid: grid.clone(), error }
         })
+    }
+
+    /// Returns the windows of this width for a grid, in the order of [`Shape::candidates`].
+    fn windows(window: Window, dims: &[usize], width: usize, grid: &[usize]) -> impl Iterator<Item = Shape> + use<> {
+        // The axis with the smallest oversampling decides.
+        Shape::candidates(window, width, min_oversampling(dims, grid).min(MAX_OVERSAMPLING))
     }
 
     /// Returns grid size over image size, of the axis with the smallest ratio.
@@ -345,7 +366,7 @@ impl GriddingParams {
             let equal_axis = (0..axis).find(|&a| (dims[a], self.grid[a]) == (dims[axis], self.grid[axis]));
             all.push(match equal_axis {
                 Some(a) => try_collect(dims[axis], "the correction of the window", all[a].iter().copied())?,
-                None => self.shape.correction(dims[axis], self.grid[axis])?,
+                None => correction(&self.shape, dims[axis], self.grid[axis])?,
             });
         }
         Ok(all)
@@ -377,7 +398,7 @@ fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -
     let mut previous = (0, 0, 0.0, 0.0);
     for (&n, &g) in dims.iter().zip(grid) {
         let edge = (n / 2) as f64 / g as f64;
-        let has_few_voxels = n <= 5 && shape.window() != Window::Bilinear;
+        let has_few_voxels = has_few_voxels(n) && shape.window() != Window::Bilinear;
         // Axes often have the same size.
         if (previous.0, previous.1) != (n, g) {
             let error = if has_few_voxels { shape.error_at_worst_position(n, g) } else { shape.worst_error(edge) };
@@ -394,9 +415,24 @@ fn expected_error(shape: &Shape, dims: &[usize], grid: &[usize], epsilon: f64) -
     (square + at_worst_position * at_worst_position + rounding * rounding).sqrt()
 }
 
+/// Returns whether an axis of `n` voxels is so short that its worst voxel has about the mean error of all.
+fn has_few_voxels(n: usize) -> bool {
+    n <= 5
+}
+
 /// Returns the smallest ratio of grid size to image size.
 fn min_oversampling(dims: &[usize], grid: &[usize]) -> f64 {
     dims.iter().zip(grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min)
+}
+
+/// Returns the grid size of each axis.
+fn grid_sizes(dims: &[usize], sigma: f64, width: usize) -> Vec<usize> {
+    let mut grid: Vec<usize> = Vec::with_capacity(dims.len());
+    for (axis, &n) in dims.iter().enumerate() {
+        let equal_axis = dims[..axis].iter().position(|&other| other == n);
+        grid.push(equal_axis.map_or_else(|| grid_size(n, sigma, width), |axis| grid[axis]));
+    }
+    grid
 }
 
 /// Returns the smallest fast FFT size that is at least `sigma` n and wide enough for two windows.

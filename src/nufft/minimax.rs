@@ -12,18 +12,24 @@ impl Family {
         self.width.div_ceil(2) * (self.degree + 1)
     }
 
+    /// Returns the number of values of a row.
+    fn row_len(&self) -> usize {
+        ROW_HEADER + self.modes.len() / self.mode_len()
+    }
+
     /// Returns a row of the table.
     fn row(&self, row: usize) -> &'static [f64] {
-        let len = ROW_HEADER + self.modes.len() / self.mode_len();
+        let len = self.row_len();
         &self.rows[row * len..][..len]
     }
 
     /// Returns the number of rows whose oversampling is at most `sigma`.
     fn rows_up_to(&self, sigma: f64) -> usize {
-        let (mut low, mut high) = (0, self.rows.len() / (ROW_HEADER + self.modes.len() / self.mode_len()));
+        let len = self.row_len();
+        let (mut low, mut high) = (0, self.rows.len() / len);
         while low < high {
             let middle = low.midpoint(high);
-            if self.row(middle)[0] <= sigma {
+            if self.rows[middle * len] <= sigma {
                 low = middle + 1;
             } else {
                 high = middle;
@@ -44,7 +50,8 @@ impl MinimaxWindow {
     /// Returns the windows of a width for an oversampling (grid over image size), with ascending degree. Each is the
     /// window for the next smaller oversampling in the table: its error applies to all larger ones.
     pub fn of(width: usize, sigma: f64) -> impl Iterator<Item = MinimaxWindow> {
-        let families = FAMILIES.iter().enumerate().filter(move |(_, family)| family.width == width);
+        let first = FAMILIES.partition_point(|family| family.width < width);
+        let families = FAMILIES.iter().enumerate().skip(first).take_while(move |(_, family)| family.width == width);
         families.filter_map(move |(i, family)| {
             Some(MinimaxWindow { family: i, row: family.rows_up_to(sigma).checked_sub(1)? })
         })
@@ -60,11 +67,16 @@ impl MinimaxWindow {
         0.5 / self.row()[0]
     }
 
+    /// Returns the error of the worst voxel at the edge of the row.
+    pub fn error_at_edge(&self) -> f64 {
+        self.row()[1]
+    }
+
     /// Returns the largest error of the voxels up to the frequency `edge`. The error at the edge of the row is
     /// returned, as the error is nearly the same in all voxels.
     pub fn worst_error(&self, edge: f64) -> f64 {
         assert!(edge <= self.edge() * (1.0 + 1e-12), "the window is for frequencies up to {}, not {edge}", self.edge());
-        self.row()[1]
+        self.error_at_edge()
     }
 
     /// Returns an upper bound, close to the value, of the root mean square of F(0)/F(xi) up to the frequency `edge`.

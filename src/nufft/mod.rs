@@ -4,6 +4,7 @@
 //! the transpose of each step in reverse (Jackson et al., IEEE Trans. Med. Imaging 10:473, 1991; Beatty et al., ibid.
 //! 24:799, 2005).
 
+pub(crate) mod corrections;
 pub mod gridding_params;
 mod minimax;
 // The numbers have the decimal digits that matter; some are close to mathematical constants by chance.

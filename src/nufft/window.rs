@@ -151,6 +151,14 @@ impl Shape {
         }
     }
 
+    /// Returns a lower bound of [`Shape::worst_error`] that takes little time, or 0.
+    pub(super) fn least_worst_error(&self) -> f64 {
+        match self.function {
+            WindowFunction::Minimax(minimax) => minimax.error_at_edge(),
+            _ => 0.0,
+        }
+    }
+
     /// Returns the factors that correct for the window, for `n` voxels of a grid of `grid` cells. The error of the
     /// worst voxel is [`Shape::alias_error`] at the edge.
     ///
@@ -193,8 +201,7 @@ impl Shape {
         let products: Vec<f64> = (0..self.width).map(|shift| nodes.product(shift)).collect();
         let edge = transforms[half];
         let has_aliases = nodes.alias_error(half as f64 / grid as f64).powi(2) * edge * edge > 1e-13 * products[0];
-        let factor = |i: usize| {
-            let r = i.abs_diff(half);
+        let factor = |r: usize| {
             let main = transforms[r];
             if !has_aliases {
                 return 1.0 / main;
@@ -203,7 +210,9 @@ impl Shape {
             let all = products[0] + (1..self.width).map(|shift| 2.0 * products[shift] * cosine(shift)).sum::<f64>();
             main / all
         };
-        try_collect(n, what, (0..n).map(factor))
+        // Voxels at equal distances have equal factors.
+        let factors = try_collect(half + 1, what, (0..=half).map(factor))?;
+        try_collect(n, what, (0..n).map(|i| factors[i.abs_diff(half)]))
     }
 
     /// Returns the factor by which the division by the window's transform amplifies rounding errors: the RMS over

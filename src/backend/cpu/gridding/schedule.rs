@@ -169,10 +169,11 @@ impl Schedule {
         self.predecessors = try_reserve(self.parts.len() * neighbours, what)?;
         let offsets = |axis: usize| if counts[axis] > 1 { 0..3 } else { 1..2 };
         // Regions reached by the previous, the same and the next tile along each axis, with and without samples.
-        let reached: [[u32; 2]; 27] = std::array::from_fn(|i| {
-            let offset = [i % 3, i / 3 % 3, i / 9].map(|o| o as i32 - 1);
-            [false, true].map(|empty| Self::reached_by(tiling, offset, empty))
-        });
+        let mut reached = [[0; 2]; 27];
+        for (z, y, x) in offsets(2).flat_map(|z| offsets(1).flat_map(move |y| offsets(0).map(move |x| (z, y, x)))) {
+            let offset = [x, y, z].map(|o| o as i32 - 1);
+            reached[9 * z + 3 * y + x] = [false, true].map(|empty| Self::reached_by(tiling, offset, empty));
+        }
         for part in &mut self.parts {
             let start = self.predecessors.len();
             let empty = part.points.is_empty();

@@ -1,7 +1,7 @@
 //! Sorts samples by tile, and within a tile by the vector in which their windows start, several thousand at a time.
 
 use super::schedule::{longest_part, Schedule};
-use super::tiling::Tiling;
+use super::tiling::{Tiling, CACHE_LINE};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::Pool;
@@ -179,13 +179,16 @@ fn sort_by_tile<T: SimdReal>(
     let range = |i: usize| i * block..((i + 1) * block).min(samples);
     // Contains the tile of each sample until its cell is known.
     let keys = &mut sorted.keys[..samples];
-    let mut counts = Aligned::<u32>::zeros(checked_product(&[blocks, tiles], "the tile order")?, "the tile order")?;
+    // The counts of a block fill cache lines of their own. If adjacent samples are in different tiles, threads write
+    // them for each sample.
+    let stride = tiles.next_multiple_of(CACHE_LINE / size_of::<u32>());
+    let mut counts = Aligned::<u32>::zeros(checked_product(&[blocks, stride], "the tile order")?, "the tile order")?;
     {
         let (keys, counts) = (SharedSlice::new(keys), SharedSlice::new(&mut counts));
         threads.run(blocks, |i| {
             let range = range(i);
             // SAFETY: blocks do not overlap, and each has its own counts.
-            let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * tiles, tiles)) };
+            let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * stride, tiles)) };
             level.run(TileSearchKernel { windows, locators, start: range.start, keys });
             // Adjacent samples mostly share a tile, so the counter is kept in a register.
             let (mut tile, mut count) = (0, counts[0]);
@@ -205,7 +208,7 @@ fn sort_by_tile<T: SimdReal>(
     for tile in 0..tiles {
         starts[tile] = sum;
         for block in 0..blocks {
-            let count = &mut counts[block * tiles + tile];
+            let count = &mut counts[block * stride + tile];
             sum += std::mem::replace(count, sum as u32) as usize;
         }
     }
@@ -214,7 +217,7 @@ fn sort_by_tile<T: SimdReal>(
     threads.run(blocks, |i| {
         let range = range(i);
         // SAFETY: each block has its own counts.
-        let next = unsafe { next.part(i * tiles, tiles) };
+        let next = unsafe { next.part(i * stride, tiles) };
         // Adjacent samples mostly share a tile, so the counter is kept in a register.
         let (mut tile, mut position) = (0, next[0]);
         for (m, &key) in range.clone().zip(&keys[range]) {
@@ -280,6 +283,9 @@ impl<T: SimdReal> SortBuffers<T> {
         Ok(SortBuffers { t: [t(0)?, t(1)?, t(2)?], keys: [keys()?, keys()?] })
     }
 }
+
+/// Number of counts of a counting sort for each sample, above which comparing a few samples is faster.
+const COUNTS_PER_KEY: usize = 8;
 
 /// Number of bits of a sample's index in its batch, the lower bits of its key.
 const INDEX_BITS: u32 = BATCH.trailing_zeros();
@@ -442,7 +448,12 @@ impl VectorDigits {
     /// Writes the first of `keys` to `sorted` in the order of their vectors, preserving the order within a vector. The
     /// second array of `keys` is scratch of the same length.
     fn sort(self, [keys, scratch]: [&mut [u32]; 2], sorted: &mut [u32]) {
-        if self.digits == 1 {
+        if keys.len() <= (self.digits << self.bits) as usize / COUNTS_PER_KEY {
+            sorted.copy_from_slice(keys);
+            // The index of a sample makes its order unique.
+            let order = |&key: &u32| (key >> self.lowest, key & (BATCH as u32 - 1));
+            sorted.sort_unstable_by_key(order);
+        } else if self.digits == 1 {
             self.sort_by_digit(0, keys, sorted);
         } else {
             self.sort_by_digit(0, keys, scratch);
@@ -526,7 +537,7 @@ mod tests {
     fn samples_of_a_batch_are_in_the_order_of_their_vectors() {
         let mut state = 1u32;
         for (vectors, cells) in [(1, 8), (7, 1), (350, 8), (512, 4), (513, 2), (5000, 8), (1 << 18, 1), (318_000, 1)] {
-            for len in [1, 1000, BATCH] {
+            for len in [1, 60, 1000, BATCH] {
                 let mut keys = Vec::new();
                 for place in 0..len {
                     state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -9,6 +9,8 @@ use num_complex::Complex;
 const TILE_2D: [usize; 3] = [64, 32, 1];
 /// Approximate edges of a 3D tile in grid cells.
 const TILE_3D: [usize; 3] = [64, 16, 16];
+/// Bytes of a cache line.
+pub const CACHE_LINE: usize = 64;
 /// Number of rows of a tile by which prefetching leads.
 pub const PREFETCHED_ROWS: usize = 6;
 
@@ -117,7 +119,6 @@ impl Tiling {
     /// vectors, or if a vector is a whole cache line, as any other load then crosses a line. In single precision, a row
     /// is one or two vectors, and an additional one would cost more.
     pub fn shares_rows<T>(&self) -> bool {
-        const CACHE_LINE: usize = 64;
         let WindowLayout { cells, row_vectors, window_vectors, .. } = self.layout;
         let gains = row_vectors == window_vectors || cells * size_of::<Complex<T>>() == CACHE_LINE;
         self.taps[2] > 1 && size_of::<T>() == size_of::<f64>() && cells > 1 && gains
