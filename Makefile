@@ -3,6 +3,7 @@
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make check                                  formatting, lints, documents, fast tests, without root
 #   make test                                   everything that can be checked on this machine
+#   make test-windows                           the library and the program for Windows, under Wine: an hour or more
 #   make mutants                                one-line changes that a test must find: an hour or more
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
 #   make bench-bundle                           the build, packed to run `make bench` on another machine
@@ -43,7 +44,7 @@ fish := $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
 fill := sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-program uninstall matlab deps check test mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
+.PHONY: build program header install install-program uninstall matlab deps check test test-windows mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
@@ -173,6 +174,12 @@ test: deps
 			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \
 		else echo "skipped: checking the library for $$target (no rustup, or no network)"; fi; \
 	done
+
+# By hand only. For example: make test-windows SUITES="c nufft program". tests/windows/run.sh lists the suites.
+test-windows: PACKAGES := gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 wine wine64 clang lld llvm octave-dev
+test-windows: deps
+	rustup target add x86_64-pc-windows-gnu
+	CARGO="$(CARGO)" tests/windows/run.sh $(SUITES)
 
 # By hand only. For example: make mutants MUTANTS="--switched", which builds once for all changes.
 mutants: deps
