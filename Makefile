@@ -6,6 +6,7 @@
 #   make test-aarch64                           the suites on 64-bit ARM (NEON) in an emulator: an hour or more
 #   make test-musl                              the suites of the static build with musl
 #   make test-gadgets GADGETRON_HOME=folder     the tests of the gadgets with one Gadgetron, or ISMRMRD_HOME=folder
+#   make test-windows                           the library and the program for Windows, under Wine: an hour or more
 #   make mutants                                one-line changes that a test must find: an hour or more
 #   make bench                                  speed beside DUCC0, FINUFFT and BART: 20 minutes or more
 #   make bench-bundle                           the build, packed to run `make bench` on another machine
@@ -70,7 +71,7 @@ fill := sed -e 's|@PREFIX@|$(PC_PREFIX)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@PC_LIBDIR@|$(call below_prefix,$(LIBDIR))|g' -e 's|@PC_INCLUDEDIR@|$(call below_prefix,$(INCLUDEDIR))|g' \
 	-e 's|@VERSION@|$(VERSION)|g' -e 's|@MAJOR@|$(MAJOR)|g' -e 's|@ABI@|$(ABI)|g' -e 's|@PRIVATE_LIBS@|$(PRIVATE_LIBS)|g'
 
-.PHONY: build program header install install-shared-unix install-shared-windows install-shared-musl install-program uninstall matlab portable wheel release packages test-packages test-reproducible need_epoch deps check test test-aarch64 test-musl test-python test-python-quick test-gadgets mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
+.PHONY: build program header install install-shared-unix install-shared-windows install-shared-musl install-program uninstall matlab portable wheel release packages test-packages test-reproducible need_epoch deps check test test-aarch64 test-musl test-python test-python-quick test-gadgets test-windows mutants demo bench bench-bundle bench-gpu bench-sweep papers bench-matlab
 
 # recon_files is librecon with the readers of files for the MEX file.
 build:
@@ -393,6 +394,12 @@ test-gadgets: deps
 	$(if $(GADGETRON_HOME),GADGETRON_HOME="$(abspath $(GADGETRON_HOME))") \
 	$(if $(ISMRMRD_HOME),CMAKE_PREFIX_PATH="$(abspath $(ISMRMRD_HOME))") \
 		$(CARGO) test --locked --package recon-cli --test gadgetron -- --nocapture
+
+# By hand only. For example: make test-windows SUITES="c nufft program". tests/windows/run.sh lists the suites.
+test-windows: PACKAGES := gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 wine wine64 clang lld llvm octave-dev
+test-windows: deps
+	rustup target add x86_64-pc-windows-gnu
+	CARGO="$(CARGO)" tests/windows/run.sh $(SUITES)
 
 # By hand only. For example: make mutants MUTANTS="--switched", which builds once for all changes.
 mutants: deps

@@ -1431,7 +1431,7 @@ void recon_release_memory(void);
 
 // Checks that `bytes` bytes of memory are free on this machine and in all control groups of this process. Linux ends a
 // process without a message when it uses more. If they are not free, the host memory that recon_release_memory
-// returns is returned first. Without /proc, every number is accepted.
+// returns is returned first. On systems other than Linux and Windows, every number is accepted.
 //
 // recon_plan_memory returns the bytes of a plan and its operations in advance.
 //

@@ -37,8 +37,8 @@
 //!
 //! A plan computes on an NVIDIA GPU if one is available ([`Options::device`]), otherwise on the CPU. Kernels are
 //! compiled with NVRTC when a plan first needs them. They are stored in the folder `RECON_CACHE_DIR`, or
-//! `$XDG_CACHE_HOME/recon`, or `~/.cache/recon`. `RECON_NVRTC` is the path of NVRTC if the system does not find it.
-//! Arrays may be on the GPU: [`Source::device`], [`Sink::device`].
+//! `$XDG_CACHE_HOME/recon`, or `~/.cache/recon` (on Windows `%LOCALAPPDATA%\recon\cache`). `RECON_NVRTC` is the path of
+//! NVRTC if the system does not find it. Arrays may be on the GPU: [`Source::device`], [`Sink::device`].
 //!
 //! Results on a GPU also have the same bits on every call. They agree with those of the CPU within the tolerance, and
 //! to rounding errors if both choose the same window.

@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use recon::backend::cuda::{library, runtime};
+use recon::backend::cuda::{nvrtc, runtime};
 use recon::{Complex, Device, DeviceReason, ErrorKind, Geometry, Method, Options, Plan, Real, VoxelBasis};
 
 fn has_gpu(what: &str) -> bool {
@@ -68,7 +68,7 @@ fn the_faster_device_is_chosen() {
 #[test]
 #[ignore = "a part of without_a_compiler_the_cpu_computes"]
 fn a_process_without_a_compiler() {
-    if library::nvrtc().is_ok() {
+    if nvrtc::version().is_ok() {
         return say("skipped: a GPU without NVRTC (the system finds NVRTC)");
     }
     let k = Random::fresh().trajectory::<f32>(3, 400_000);

@@ -3,7 +3,7 @@
 //! PyPI.
 
 use recon::backend::cuda::compile::{code, compile, precompile, Kernels};
-use recon::backend::cuda::{kernels_of_width, library, usual_kernels};
+use recon::backend::cuda::{kernels_of_width, nvrtc, usual_kernels};
 use recon::backend::{MAX_DEGREE, MAX_WIDTH};
 use recon::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "
 
 /// Returns whether NVRTC is available. If not, prints one line per test.
 fn compiler() -> bool {
-    let there = library::nvrtc();
+    let there = nvrtc::version();
     if let Err(e) = &there {
         say(&format!("skipped: compiling the GPU's kernels: {e}"));
     }

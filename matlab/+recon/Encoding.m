@@ -274,12 +274,12 @@ classdef Encoding
 
         function saveq(E, file)
         %SAVEQ  Saves Q in a file, for operators with the same trajectory, weights and size in other sessions.
-            recon_mex('save_q', E.plan.id, text_of(file));
+            recon_mex('save_q', E.plan.id, recon.internal.utf8(file, 'saveq: the file''s name'));
         end
 
         function loadq(E, file)
         %LOADQ  Reads Q from a file instead of computing it.
-            recon_mex('load_q', E.plan.id, text_of(file));
+            recon_mex('load_q', E.plan.id, recon.internal.utf8(file, 'loadq: the file''s name'));
         end
 
         function settrajectory(E, k, varargin)
@@ -597,13 +597,6 @@ for i = 1:numel(names)
     if isa(g.(names{i}), 'gpuArray')
         g.(names{i}) = gather(g.(names{i}));
     end
-end
-end
-
-function text = text_of(text)
-% Converts a string object to a char array. recon_mex refuses everything that is not a char array.
-if isstring(text) && isscalar(text)
-    text = char(text);
 end
 end
 

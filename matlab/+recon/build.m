@@ -94,6 +94,13 @@ end
 
 function library = build_library(project)
 command = ['cargo build --release --locked --package recon-files --manifest-path "' fullfile(project, 'Cargo.toml') '"'];
+folder = 'release';
+if ispc
+    % Rust has one target for each of the two C compilers.
+    rust_target = windows_target();
+    command = ['rustup target add ' rust_target ' && ' command ' --target ' rust_target];
+    folder = fullfile(rust_target, 'release');
+end
 if isunix
     % cargo and the system's linker may fail with MATLAB's own libraries.
     command = ['LD_LIBRARY_PATH= ' command];
@@ -107,16 +114,33 @@ if isempty(target)
     target = fullfile(project, 'target');
 end
 name = 'librecon_files.a';
-if ispc
+if ispc && ~isempty(strfind(folder, 'msvc'))
     name = 'recon_files.lib';
 end
-library = fullfile(target, 'release', name);
+library = fullfile(target, folder, name);
+end
+
+function rust_target = windows_target()
+% Returns Rust's target for the C compiler that builds the MEX file: Octave's is MinGW's, MATLAB's may be Microsoft's.
+rust_target = 'x86_64-pc-windows-gnu';
+if ~exist('OCTAVE_VERSION', 'builtin')
+    compiler = mex.getCompilerConfigurations('C', 'Selected');
+    if isempty(compiler)
+        error('recon:Build', 'recon.build: MATLAB has no C compiler: run mex -setup C');
+    end
+    if strcmp(compiler(1).Manufacturer, 'Microsoft')
+        rust_target = 'x86_64-pc-windows-msvc';
+    end
+end
 end
 
 function libraries = system_libraries()
 % System libraries that librecon needs, and the option that keeps its symbols inside the MEX file.
 if ispc
     libraries = {'-lkernel32', '-lntdll', '-luserenv', '-lws2_32', '-ldbghelp'};
+    if exist('OCTAVE_VERSION', 'builtin')
+        libraries = [{'-Wl,--exclude-libs,ALL', '-s'}, libraries];
+    end
 elseif ismac
     libraries = {'-liconv', '-lSystem', '-lc', '-lm'};
 else

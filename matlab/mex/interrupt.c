@@ -5,6 +5,9 @@
 
 #ifdef _WIN32
 #include <windows.h>
+/* With version 2 the functions are in kernel32.dll. */
+#define PSAPI_VERSION 2
+#include <psapi.h>
 #else
 #include <dlfcn.h>
 #endif
@@ -13,8 +16,23 @@
  * a variable. */
 static void *host_symbol(const char *name) {
 #ifdef _WIN32
-    HMODULE module = GetModuleHandleA("libut.dll");
-    return module ? (void *)GetProcAddress(module, name) : NULL;
+    /* The name of Octave's library has its version, so all libraries of the process are searched. */
+    HMODULE modules[1024];
+    DWORD bytes = 0;
+    if (!EnumProcessModules(GetCurrentProcess(), modules, sizeof modules, &bytes)) {
+        return NULL;
+    }
+    DWORD count = bytes / sizeof *modules;
+    for (DWORD i = 0; i < count && i < sizeof modules / sizeof *modules; i++) {
+        union {
+            FARPROC function;
+            void *address;
+        } symbol = {GetProcAddress(modules[i], name)};
+        if (symbol.function) {
+            return symbol.address;
+        }
+    }
+    return NULL;
 #else
     void *symbol = dlsym(RTLD_DEFAULT, name);
 #ifndef RECON_OCTAVE
@@ -45,10 +63,31 @@ static bool interrupt_pending(void) {
 
 static volatile sig_atomic_t noted_interrupts;
 
-static void note_interrupt(int signal) {
-    (void)signal;
+#ifdef _WIN32
+typedef void (*signal_action)(int);
+static void note_interrupt(int number) {
+    noted_interrupts = 1;
+    /* Windows resets the action before it calls the function. */
+    signal(number, note_interrupt);
+}
+static const signal_action note_interrupts = note_interrupt;
+static signal_action set_interrupt_action(const signal_action *action) {
+    return signal(SIGINT, *action);
+}
+#else
+typedef struct sigaction signal_action;
+static void note_interrupt(int number) {
+    (void)number;
     noted_interrupts = 1;
 }
+static const signal_action note_interrupts = {.sa_handler = note_interrupt};
+/* Sets the action of SIGINT, and returns the previous one. */
+static signal_action set_interrupt_action(const signal_action *action) {
+    signal_action previous;
+    sigaction(SIGINT, action, &previous);
+    return previous;
+}
+#endif
 
 #else
 
@@ -97,11 +136,8 @@ static void call_function(progress_state *state, const recon_progress *p) {
 int on_progress(const recon_progress *p, void *user_data) {
     progress_state *state = user_data;
 #ifdef RECON_OCTAVE
-    struct sigaction noting, usual;
-    memset(&noting, 0, sizeof noting);
-    noting.sa_handler = note_interrupt;
     noted_interrupts = 0;
-    sigaction(SIGINT, &noting, &usual);
+    signal_action usual = set_interrupt_action(&note_interrupts);
 #else
     host_function f = {host_symbol("utSetInterruptEnabled")};
     bool enabled = f.address ? f.enable(false) : false;
@@ -112,7 +148,7 @@ int on_progress(const recon_progress *p, void *user_data) {
         call_function(state, p);
     }
 #ifdef RECON_OCTAVE
-    sigaction(SIGINT, &usual, NULL);
+    set_interrupt_action(&usual);
     if (noted_interrupts) {
         state->interrupted = true;
         raise(SIGINT);

@@ -1,4 +1,5 @@
 /* Q, the Toeplitz kernel of E^H W E: as an array, and in a file. */
+#include "file_io.h"
 #include "plans.h"
 
 /* kernel = q(handle, shape) */
@@ -11,21 +12,14 @@ void toeplitz_kernel(mxArray **out, const mxArray **in) {
     out[0] = finish_complex(kernel);
 }
 
-static char *path_of(const mxArray *array) {
-    size_t size = 4 * mxGetNumberOfElements(array) + 1; /* UTF-8 */
-    char *path = allocate(size, 1);
-    read_text(array, "the file's name", path, size);
-    return path;
-}
-
 /* save_q(handle, file) */
 void save_toeplitz_kernel(mxArray **out, const mxArray **in) {
     (void)out;
-    check(recon_plan_save_q(need_plan(in[0])->plan, path_of(in[1])));
+    check(recon_plan_save_q(need_plan(in[0])->plan, utf8_of(in[1], "the file's name")));
 }
 
 /* load_q(handle, file) */
 void load_toeplitz_kernel(mxArray **out, const mxArray **in) {
     (void)out;
-    check(recon_plan_load_q(need_plan(in[0])->plan, path_of(in[1])));
+    check(recon_plan_load_q(need_plan(in[0])->plan, utf8_of(in[1], "the file's name")));
 }

@@ -45,6 +45,9 @@ impl Destination {
     /// Resolves a name, and checks that it can be written.
     fn resolve(path: &Path) -> Result<Destination> {
         let shown = path.display();
+        if is_windows_device(path) {
+            return Ok(Destination::Stream);
+        }
         let ends_as_folder =
             path.as_os_str().as_encoded_bytes().last().is_some_and(|&b| std::path::is_separator(b.into()));
         if path.file_name().is_none() || ends_as_folder {
@@ -57,7 +60,7 @@ impl Destination {
         match fs::metadata(path) {
             Ok(about) if about.is_dir() => bail!(IO, "{shown}: this is a folder: give the name of a file"),
             Ok(about) if !about.is_file() => return Ok(Destination::Stream),
-            Ok(_) => match path.canonicalize() {
+            Ok(_) => match resolve_links(path) {
                 // A rename does not need permission to write the file. The check protects files without that
                 // permission.
                 Ok(file) => match OpenOptions::new().append(true).open(&file) {
@@ -79,7 +82,8 @@ impl Destination {
         let (folder, Some(name)) = (folder_of(&file), file.file_name()) else {
             bail!(IO, "{shown}: this link leads to {}, which is not a file name", file.display());
         };
-        match folder.canonicalize() {
+        match resolve_links(folder) {
+            Ok(folder) if !folder.is_dir() => bail!(IO, "{shown}: {} is not a folder", folder_of(&file).display()),
             Ok(folder) => Ok(Destination::File(folder.join(name))),
             Err(_) if !folder.exists() => {
                 bail!(IO, "{shown}: the folder {} does not exist: create it first", folder.display())
@@ -87,6 +91,27 @@ impl Destination {
             Err(e) => bail!(IO, "{shown}: the folder {}: {e}", folder.display()),
         }
     }
+}
+
+/// Returns the full name of an existing file or folder, with all links resolved. Some file systems of Windows, such as
+/// RAM disks, cannot resolve links. There a link is replaced instead of its target.
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
+    match path.canonicalize() {
+        Err(_) if cfg!(windows) && path.exists() => std::path::absolute(path),
+        resolved => resolved,
+    }
+}
+
+/// Returns whether a name denotes a device of Windows (NUL, the console) or a named pipe. Every folder of Windows has
+/// these devices.
+fn is_windows_device(path: &Path) -> bool {
+    use std::path::{Component, Prefix};
+    let in_devices = match path.components().next() {
+        Some(Component::Prefix(prefix)) => matches!(prefix.kind(), Prefix::DeviceNS(_)),
+        _ => false,
+    };
+    let is_device = |name: &std::ffi::OsStr| ["NUL", "CON", "CONOUT$"].iter().any(|d| name.eq_ignore_ascii_case(d));
+    in_devices || cfg!(windows) && path.file_name().is_some_and(is_device)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -109,10 +134,31 @@ pub fn identity(path: &Path) -> Option<Identity> {
         use std::os::unix::fs::{FileTypeExt, MetadataExt};
         return (!about.file_type().is_char_device()).then(|| Identity::Existing(about.dev(), about.ino()));
     }
+    #[cfg(windows)]
+    if let Some(identity) = identity_on_windows(path) {
+        return Some(identity);
+    }
     match Destination::resolve(path) {
+        // Windows does not distinguish upper and lower case.
+        Ok(Destination::File(file)) if cfg!(windows) => {
+            Some(Identity::Missing(file.to_string_lossy().to_lowercase().into()))
+        }
         Ok(Destination::File(file)) => Some(Identity::Missing(file)),
         _ => None,
     }
+}
+
+/// Returns the identity of an existing file; `None` for a device, or if there is no file.
+#[cfg(windows)]
+fn identity_on_windows(path: &Path) -> Option<Identity> {
+    use std::os::windows::io::AsRawHandle;
+    use windows_sys::Win32::Storage::FileSystem::{GetFileInformationByHandle, BY_HANDLE_FILE_INFORMATION};
+    let file = File::open(path).ok().filter(|_| !is_windows_device(path))?;
+    let mut about = BY_HANDLE_FILE_INFORMATION::default();
+    // SAFETY: the handle is open, and the structure is written.
+    let status = unsafe { GetFileInformationByHandle(file.as_raw_handle(), &mut about) };
+    let index = (about.nFileIndexHigh as u64) << 32 | about.nFileIndexLow as u64;
+    (status != 0).then_some(Identity::Existing(about.dwVolumeSerialNumber as u64, index))
 }
 
 /// Checks that a file can be written under a name, without writing it.
@@ -262,10 +308,27 @@ fn back_up(files: &mut [Replacement<'_>]) -> std::result::Result<(), String> {
     Ok(())
 }
 
+/// Renames a file. On Windows this fails while another program has one of the files open, as virus scanners have for a
+/// moment after a file was written. Therefore it is tried again for a second.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    /// The error of Windows for a file that another program has open (ERROR_SHARING_VIOLATION).
+    const SHARING_VIOLATION: i32 = 32;
+    let is_open =
+        |e: &io::Error| e.kind() == io::ErrorKind::PermissionDenied || e.raw_os_error() == Some(SHARING_VIOLATION);
+    let mut remaining_tries = if cfg!(windows) { 50 } else { 0 };
+    let mut result = fs::rename(from, to);
+    while remaining_tries > 0 && result.as_ref().is_err_and(is_open) {
+        remaining_tries -= 1;
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        result = fs::rename(from, to);
+    }
+    result
+}
+
 /// Renames the temporary files. Returns the number of renamed files and the text of the first failure.
 fn rename_all(files: &[Replacement<'_>], temporaries: &mut Vec<PathBuf>) -> (usize, Option<String>) {
     for (done, Replacement { pending, file, .. }) in files.iter().enumerate() {
-        match fs::rename(&pending.temporary, file) {
+        match rename(&pending.temporary, file) {
             Ok(()) => temporaries.retain(|path| *path != pending.temporary),
             Err(e) => return (done, Some(format!("{}: {e}", pending.target.display()))),
         }
@@ -278,7 +341,7 @@ fn restore(files: &mut [Replacement<'_>]) -> String {
     let mut text = String::new();
     for Replacement { pending, file, old } in files {
         let undone = match old.take() {
-            Some(old) => fs::rename(&old, *file).map_err(|e| format!("{e}: they are in {}", old.display())),
+            Some(old) => rename(&old, file).map_err(|e| format!("{e}: they are in {}", old.display())),
             None => fs::remove_file(*file).map_err(|e| e.to_string()),
         };
         if let Err(e) = undone {
@@ -430,7 +493,7 @@ mod tests {
             (dir.path("a/"), "not a file name"),
             (PathBuf::new(), "not a file name"),
             (dir.path("a/.."), "not a file name"),
-            (dir.create("file", "").join("a"), "Not a directory"),
+            (dir.create("file", "").join("a"), if cfg!(windows) { "is not a folder" } else { "Not a directory" }),
         ] {
             let e = check_writable(&path).unwrap_err();
             assert!(e.kind() == ErrorKind::IO && e.message().contains(words), "{path:?}: {e}");
@@ -487,6 +550,36 @@ mod tests {
         let same = |a: &str, b: &str| identity(&dir.path(a)).unwrap() == identity(&dir.path(b)).unwrap();
         assert!(same("file", "./file") && same("file", "second") && same("link", "absent") && !same("file", "absent"));
         assert_eq!(identity(Path::new("/dev/null")), None);
+    }
+
+    #[test]
+    #[cfg(windows)]
+    fn names_and_devices_of_windows() {
+        let dir = Folder::new("windows");
+        let file = dir.create("K\u{f6}rper \u{6838}\u{78c1}.h5", "old");
+        fs::hard_link(&file, dir.path("second")).unwrap();
+        let same = |a: &str, b: &str| identity(&dir.path(a)).unwrap() == identity(&dir.path(b)).unwrap();
+        assert!(
+            same("K\u{f6}rper \u{6838}\u{78c1}.h5", "second") && same("absent", "ABSENT") && !same("absent", "second")
+        );
+        for device in ["NUL", "nul", r"\\.\NUL", "folder/NUL"] {
+            assert_eq!(
+                (Destination::resolve(Path::new(device)).unwrap(), identity(Path::new(device))),
+                (Destination::Stream, None)
+            );
+        }
+        write(&[&file, Path::new("NUL")], "new").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
+        // A file that another program uses, and a name that is longer than 260 characters.
+        let open =
+            std::os::windows::fs::OpenOptionsExt::share_mode(OpenOptions::new().read(true), 0).open(&file).unwrap();
+        let e = write(&[&file], "newer").unwrap_err();
+        assert!(e.kind() == ErrorKind::IO && e.message().contains("cannot be written"), "{e}");
+        drop(open);
+        let long = fs::canonicalize(&dir.0).unwrap().join("x".repeat(150)).join("y".repeat(150));
+        fs::create_dir_all(&long).unwrap();
+        write(&[&long.join("file")], "long").unwrap();
+        assert_eq!(fs::read_to_string(long.join("file")).unwrap(), "long");
     }
 
     #[test]

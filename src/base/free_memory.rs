@@ -1,7 +1,8 @@
 //! The memory that this process can still use.
 //!
 //! Linux grants more memory than is free, and ends a process without a message when it uses that memory. Hosts
-//! therefore compare the memory of an image with this number in advance.
+//! therefore compare the memory of an image with this number in advance. Windows grants no more than its memory and
+//! page file have, or the process's job object allows.
 
 use super::error::{bail, Result};
 use super::memory::release_host_memory;
@@ -16,7 +17,7 @@ struct FreeMemory {
 }
 
 /// Checks that the machine and all control groups of this process have `bytes` free bytes. If they do not, the library
-/// first releases its cached host memory. Without /proc, every number of bytes is accepted.
+/// first releases its cached host memory. On systems other than Linux and Windows, every number of bytes is accepted.
 ///
 /// # Errors
 /// `OutOfHostMemory`, with the limit and the free bytes.
@@ -109,6 +110,10 @@ fn check_group(root: &str, version: &CgroupVersion, path: &str, least: &mut Free
 /// Returns the minimum of the machine's available memory and of the free memory in the control groups of this process,
 /// versions 1 and 2. `root`: a folder with /proc and /sys, set by tests.
 fn free_memory(root: &str) -> FreeMemory {
+    #[cfg(windows)]
+    if root.is_empty() {
+        return free_memory_of_windows();
+    }
     let meminfo = format!("{root}/proc/meminfo");
     let mut least = FreeMemory { bytes: u64::MAX, limit: String::new() };
     let total = value_of(&meminfo, "MemTotal:");
@@ -134,6 +139,19 @@ fn free_memory(root: &str) -> FreeMemory {
         }
     }
     least
+}
+
+/// Returns the memory that Windows still grants to this process.
+#[cfg(windows)]
+fn free_memory_of_windows() -> FreeMemory {
+    use windows_sys::Win32::System::SystemInformation::{GlobalMemoryStatusEx, MEMORYSTATUSEX};
+    let mut status = MEMORYSTATUSEX { dwLength: size_of::<MEMORYSTATUSEX>() as u32, ..Default::default() };
+    // SAFETY: the structure has the length that its first field states.
+    if unsafe { GlobalMemoryStatusEx(&mut status) } == 0 {
+        return FreeMemory { bytes: u64::MAX, limit: String::new() };
+    }
+    let limit = format!("the {} of memory and page file of this machine", mebibytes(status.ullTotalPageFile));
+    FreeMemory { bytes: status.ullAvailPageFile, limit }
 }
 
 #[cfg(test)]
@@ -192,7 +210,7 @@ mod tests {
         assert_eq!(free_memory("/nonexistent").bytes, u64::MAX);
         check(u64::MAX, "/nonexistent").unwrap();
         // The machine on which the test runs.
-        if cfg!(target_os = "linux") {
+        if cfg!(any(target_os = "linux", windows)) {
             let found = free_memory("");
             assert!(found.bytes > 0 && found.bytes < 1 << 60 && !found.limit.is_empty(), "{found:?}");
         }

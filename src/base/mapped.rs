@@ -3,10 +3,11 @@
 //! glibc has an arena for each thread, and each arena keeps the memory that was freed there: 16 threads that create
 //! plans would keep 16 times the memory of one. glibc also raises its thresholds for the whole process when a large
 //! array is freed. Blocks of at least [`SMALLEST`] bytes are therefore mapped here, which leaves the host's allocator
-//! unchanged. Unused blocks stay in a cache that all threads share, so that the next plan needs no fresh pages. The
-//! cache is limited to [`IDLE_BYTES`] when no block is in use, and [`release`] empties it.
+//! unchanged. Windows' heap returns each large array to the system when it is freed. Unused blocks stay in a cache that
+//! all threads share, so that the next plan needs no fresh pages. The cache is limited to [`IDLE_BYTES`] when no block
+//! is in use, and [`release`] empties it.
 //!
-//! Without `mmap` there are no blocks, and the allocator of the C library is used.
+//! On systems other than Unix and Windows there are no blocks, and the allocator of the C library is used.
 
 use super::per_process::PerProcess;
 use std::ptr::NonNull;
@@ -112,8 +113,8 @@ fn trim(limit: usize) -> usize {
     unmapped
 }
 
-/// Returns a block of at least `used` bytes, and whether all its bytes are 0. `None` if the system refuses, or if
-/// there is no `mmap`.
+/// Returns a block of at least `used` bytes, and whether all its bytes are 0. `None` if the system refuses, or has no
+/// such blocks.
 pub fn take(used: usize) -> Option<(Block, bool)> {
     let bytes = used.checked_next_multiple_of(page_size())?;
     let cached = if bytes < ALWAYS_FRESH { with_cache(|cache| cache.take(bytes)) } else { None };
@@ -149,7 +150,7 @@ pub fn bytes_in_use() -> usize {
 
 /// Returns whether the system would now provide `bytes` bytes in one block; `None` if unknown.
 pub fn is_available(bytes: usize) -> Option<bool> {
-    if cfg!(not(unix)) {
+    if cfg!(not(any(unix, windows))) {
         return None;
     }
     // The pages for alignment are left out. The cache is not used because it would keep the block.
@@ -196,12 +197,20 @@ fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
     NonNull::new(address.cast())
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
+fn map_pages(bytes: usize) -> Option<NonNull<u8>> {
+    use windows_sys::Win32::System::Memory::{VirtualAlloc, MEM_COMMIT, MEM_RESERVE, PAGE_READWRITE};
+    // SAFETY: the pages are new; no existing pages change.
+    let address = unsafe { VirtualAlloc(std::ptr::null(), bytes, MEM_COMMIT | MEM_RESERVE, PAGE_READWRITE) };
+    NonNull::new(address.cast())
+}
+
+#[cfg(not(any(unix, windows)))]
 fn map_pages(_bytes: usize) -> Option<NonNull<u8>> {
     None
 }
 
-/// Unmaps all or some of the pages that `map_pages` returned.
+/// Unmaps all or, on Unix, some of the pages that `map_pages` returned.
 fn unmap(_address: NonNull<u8>, _bytes: usize) {
     #[cfg(unix)]
     // SAFETY: the callers own these pages and no longer use them. If the system refuses to split a mapping, the pages
@@ -209,11 +218,19 @@ fn unmap(_address: NonNull<u8>, _bytes: usize) {
     unsafe {
         libc::munmap(_address.as_ptr().cast(), _bytes);
     }
+    #[cfg(windows)]
+    // SAFETY: the callers own these pages and no longer use them. The address is that of `map_pages`, and 0 stands for
+    // all pages.
+    unsafe {
+        use windows_sys::Win32::System::Memory::{VirtualFree, MEM_RELEASE};
+        VirtualFree(_address.as_ptr().cast(), 0, MEM_RELEASE);
+    }
 }
 
 /// Maps a block of `bytes` bytes, a multiple of the page size.
 fn map(bytes: usize) -> Option<Block> {
-    if bytes < HUGE_PAGES {
+    // Windows unmaps no part of a block, and has huge pages for administrators only.
+    if bytes < HUGE_PAGES || cfg!(windows) {
         return map_pages(bytes).map(|address| Block { address, bytes, used: 0 });
     }
     let block = map_aligned(bytes).or_else(|| map_pages(bytes).map(|address| Block { address, bytes, used: 0 }))?;
@@ -258,7 +275,26 @@ static AT_UNLOADING: extern "C" fn() = {
     unmap_all
 };
 
-#[cfg(all(test, unix))]
+/// The same on Windows, whose loader calls this function before the library is unloaded. At the end of the process
+/// `process_ends` is not null.
+#[cfg(all(windows, not(test)))]
+#[used]
+#[link_section = ".CRT$XLB"]
+static AT_UNLOADING: extern "system" fn(*mut std::ffi::c_void, u32, *mut std::ffi::c_void) = {
+    use windows_sys::Win32::System::SystemServices::DLL_PROCESS_DETACH;
+    extern "system" fn unmap_all(_: *mut std::ffi::c_void, reason: u32, process_ends: *mut std::ffi::c_void) {
+        if reason == DLL_PROCESS_DETACH && process_ends.is_null() {
+            // Other threads may still run, so no lock is waited for.
+            if let Ok(mut cache) = CACHE.get().try_lock() {
+                cache.blocks.clear();
+                cache.bytes = 0;
+            }
+        }
+    }
+    unmap_all
+};
+
+#[cfg(all(test, any(unix, windows)))]
 mod tests {
     use super::*;
 
@@ -293,7 +329,7 @@ mod tests {
         for bytes in [SMALLEST, HUGE_PAGES, HUGE_PAGES + 1, ALWAYS_FRESH] {
             let (block, _) = take(bytes).unwrap();
             assert!(block.bytes >= bytes);
-            if bytes >= HUGE_PAGES {
+            if bytes >= HUGE_PAGES && cfg!(unix) {
                 assert_eq!(block.address.as_ptr() as usize % HUGE_PAGE, 0);
             }
             // SAFETY: the block has `bytes` bytes, and no other code uses them.

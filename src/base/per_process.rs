@@ -69,6 +69,22 @@ impl<T: Send + Sync> PerProcess<T> {
     }
 }
 
+/// Returns whether this process is ending, so that its other threads no longer exist. Windows stops them before it
+/// calls the destructors of libraries; other systems do not.
+pub fn is_ending() -> bool {
+    #[cfg(windows)]
+    {
+        #[link(name = "ntdll", kind = "raw-dylib")]
+        extern "system" {
+            fn RtlDllShutdownInProgress() -> u8;
+        }
+        // SAFETY: the function only reads a flag.
+        unsafe { RtlDllShutdownInProgress() != 0 }
+    }
+    #[cfg(not(windows))]
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -45,5 +45,35 @@ pub fn install() {
     }
 }
 
-#[cfg(not(unix))]
+/// Handles Ctrl-C, Ctrl-Break, a closed console window, and the end of the session. Windows calls the handler in a
+/// thread of its own. If the program was started with Ctrl-C ignored, it stays ignored.
+#[cfg(windows)]
+pub fn install() {
+    use std::io::Write;
+    use windows_sys::Win32::System::Console::{
+        SetConsoleCtrlHandler, CTRL_BREAK_EVENT, CTRL_CLOSE_EVENT, CTRL_C_EVENT,
+    };
+    use windows_sys::Win32::System::Threading::{GetCurrentProcess, TerminateProcess};
+
+    unsafe extern "system" fn end(event: u32) -> i32 {
+        // The exit status that the signal with the same cause has on Unix.
+        let signal = match event {
+            CTRL_C_EVENT | CTRL_BREAK_EVENT => libc::SIGINT,
+            CTRL_CLOSE_EVENT => SIGHUP,
+            _ => libc::SIGTERM,
+        };
+        let _no_more_files = recon::atomic_file::remove_temporary_files();
+        crate::run::streams::remove_folder();
+        let _ = writeln!(std::io::stderr(), "\nrecon: error: interrupted");
+        // SAFETY: the handle is that of this process. No destructors run that other threads could interfere with.
+        unsafe { TerminateProcess(GetCurrentProcess(), (128 + signal) as u32) };
+        1
+    }
+    /// Number of the signal of a closed terminal, which Windows does not have.
+    const SIGHUP: i32 = 1;
+    // SAFETY: the handler may be called at any time, from a new thread. After a refusal, Ctrl-C has its usual effect.
+    unsafe { SetConsoleCtrlHandler(Some(end), 1) };
+}
+
+#[cfg(not(any(unix, windows)))]
 pub fn install() {}

@@ -356,7 +356,8 @@ fn q_is_saved_and_loaded() {
     let s = Scene::<f32>::new();
     let o = options(|o| o.normal = 1);
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let file = folder.join(format!("q.{}", std::process::id()));
+    // Names are UTF-8 on every system.
+    let file = folder.join(format!("K\u{f6}rper \u{6838}\u{78c1}.{}", std::process::id()));
     let path = CString::new(file.to_str().unwrap()).unwrap();
     let at: *const c_char = path.as_ptr();
     let plan = Handle::new(&s.combined(), &o);
@@ -386,6 +387,8 @@ fn q_is_saved_and_loaded() {
             ok(recon_plan_save_q(plan.0, c"/dev/null".as_ptr()));
             assert!(std::fs::metadata("/dev/null").unwrap().file_type().is_char_device());
         }
+        #[cfg(windows)]
+        ok(recon_plan_save_q(plan.0, c"NUL".as_ptr()));
         std::fs::remove_file(&file).unwrap();
         fails(recon_plan_load_q(again.0, at), RECON_IO, &["could not load"]);
         fails(recon_plan_save_q(again.0, c"/nowhere/at/all".as_ptr()), RECON_IO, &["/nowhere/at/all", "save"]);

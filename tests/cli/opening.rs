@@ -2,7 +2,6 @@
 
 use crate::{with_lock, TempDir};
 use std::fs;
-use std::os::fd::AsRawFd;
 use std::process::{Command, Output, Stdio};
 
 fn output(command: &mut Command) -> Output {
@@ -13,6 +12,7 @@ fn output(command: &mut Command) -> Output {
 #[test]
 #[cfg(target_os = "linux")]
 fn reasons_why_a_file_is_not_opened() {
+    use std::os::fd::AsRawFd;
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --shots 4 -o scan.h5");
     let message = |line: &str, locking: Option<&str>| {

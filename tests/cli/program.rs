@@ -12,6 +12,8 @@ mod common;
 mod compare;
 mod damaged;
 mod dicom;
+// Examples of the documents are for a shell.
+#[cfg(unix)]
 mod documents;
 mod field_map;
 mod files;
@@ -35,6 +37,8 @@ mod progress;
 mod propeller;
 mod raw_file;
 mod reconstruction;
+// The example is compiled by the system's C compiler.
+#[cfg(unix)]
 mod scan_example;
 mod scanner;
 mod streams;
@@ -42,5 +46,7 @@ mod tool_box;
 mod trajectories;
 mod velocity;
 mod view;
+#[cfg(windows)]
+mod windows;
 
 use harness::*;

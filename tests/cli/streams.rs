@@ -1,17 +1,18 @@
 //! Files on the standard input and the standard output.
-#![cfg(unix)]
 
 use crate::{only_image, with_lock, TempDir};
 use std::fs;
 use std::io::{Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, Output, Stdio};
+
+/// Environment variable of the folder for temporary files.
+const TEMPORARY: &str = if cfg!(windows) { "TMP" } else { "TMPDIR" };
 
 /// Returns the command of the program, whose temporary folder is `tmp` of the test folder.
 fn command(dir: &TempDir, line: &str) -> Command {
     fs::create_dir_all(dir.path("tmp")).unwrap();
     let mut command = dir.command(line);
-    command.env("TMPDIR", dir.path("tmp")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env(TEMPORARY, dir.path("tmp")).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
@@ -122,7 +123,9 @@ fn a_broken_pipe_is_a_silent_failure() {
 }
 
 #[test]
+#[cfg(unix)]
 fn terminals_are_not_streams() {
+    use std::os::fd::{FromRawFd, OwnedFd};
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 -o scan.h5");
     let (mut main, mut terminal) = (0, 0);

@@ -13,7 +13,7 @@
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::mapped;
-use crate::base::per_process::PerProcess;
+use crate::base::per_process::{is_ending, PerProcess};
 use crate::base::warning::{Warning, WarningKind};
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -303,13 +303,13 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        if self.is_member && self.team.process == std::process::id() {
+        if self.is_member && self.team.process == std::process::id() && !is_ending() {
             let registry = registry();
             self.team.dismiss(self.count);
             self.team.leave(registry);
         } else if self.is_member {
-            // A forked process has no workers to end, and its parent's locks may be locked for ever. The handles of the
-            // parent's threads must not be dropped because these threads do not exist here.
+            // A forked or ending process has no workers to end, and their locks may be locked for ever. The handles of
+            // the threads must not be dropped because these threads do not exist here.
             std::mem::forget(self.team.clone());
         }
     }

@@ -5,12 +5,11 @@
 //! atomically, so several processes may fill the folder at once. Damaged or truncated files and files of a different
 //! version are compiled again. A folder that cannot be written is only read.
 
-use super::library::nvrtc;
+use super::nvrtc::{self, nvrtc, Program, Status};
 use crate::base::atomic_file::write_atomically;
 use crate::base::checksum::Checksum;
 use crate::base::error::{Error, ErrorKind, Result};
-use cudarc::nvrtc::sys as rtc;
-use std::ffi::{CStr, CString};
+use std::ffi::{c_char, CStr, CString};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -96,6 +95,9 @@ impl Kernels {
 /// Returns the folder of compiled kernels, or `None` if the user has no home folder.
 pub fn cache_folder() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    if cfg!(windows) {
+        return set("RECON_CACHE_DIR").or_else(|| set("LOCALAPPDATA").map(|f| f.join("recon").join("cache")));
+    }
     set("RECON_CACHE_DIR")
         .or_else(|| set("XDG_CACHE_HOME").map(|f| f.join("recon")))
         .or_else(|| set("HOME").map(|f| f.join(".cache").join("recon")))
@@ -108,7 +110,7 @@ pub fn code<M>(
     folder: Option<&Path>,
     load: impl Fn(&[u8]) -> Result<M>,
 ) -> Result<M> {
-    let compiler = nvrtc();
+    let compiler = nvrtc::version();
     let path = folder.map(|f| f.join(kernels.file(architecture)));
     if let Some(path) = &path {
         match read(path, compiler.as_ref().ok()) {
@@ -156,15 +158,17 @@ pub fn precompile(all: &[Kernels], architecture: &str, folder: &Path, done: impl
 
 /// Compiles kernels to machine code with NVRTC.
 pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
-    nvrtc()?;
-    let failed = |what: &str, status: rtc::nvrtcResult, log: &str| {
+    let nvrtc = nvrtc()?;
+    let failed = |what: &str, status: Status, log: &str| {
         let first = log.lines().find(|l| l.contains("error")).unwrap_or("no message");
+        let (major, minor) = nvrtc.version;
         Error::new(
             ErrorKind::DriverIncomplete,
             format!(
-                "NVRTC could not {what} the kernels {} for {architecture} ({status:?}: {first}): use an NVRTC that \
-                 supports this architecture, or device cpu",
-                kernels.name
+                "NVRTC {major}.{minor} could not {what} the kernels {} for {architecture} ({}: {first}): use an NVRTC \
+                 that supports this architecture, or device cpu",
+                kernels.name,
+                nvrtc.name_of(status)
             ),
         )
     };
@@ -173,53 +177,58 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
     let name = text(format!("{}.cu", kernels.name));
     let mut options = kernels.options();
     options.push(format!("--gpu-architecture={architecture}"));
+    // The default since CUDA 12. CUDA 11 has an older default.
+    options.push("--std=c++17".to_owned());
     let options: Vec<CString> = options.into_iter().map(text).collect();
     let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
 
-    let mut program = std::ptr::null_mut();
-    // SAFETY: NVRTC is loaded; texts end in 0 and outlive the program, which is destroyed once, below.
+    let (mut program, none) = (std::ptr::null_mut(), std::ptr::null());
+    // SAFETY: texts end in 0 and outlive the program, which is destroyed once, below.
     unsafe {
-        match rtc::nvrtcCreateProgram(
-            &mut program,
-            source.as_ptr(),
-            name.as_ptr(),
-            0,
-            std::ptr::null(),
-            std::ptr::null(),
-        ) {
-            rtc::nvrtcResult::NVRTC_SUCCESS => {}
-            status => return Err(failed("read", status, "")),
+        let status = (nvrtc.create_program)(&mut program, source.as_ptr(), name.as_ptr(), 0, none, none);
+        if status != 0 {
+            return Err(failed("read", status, ""));
         }
-        let status = rtc::nvrtcCompileProgram(program, pointers.len() as i32, pointers.as_ptr());
-        let result = match status {
-            rtc::nvrtcResult::NVRTC_SUCCESS => {
-                let mut size = 0;
-                match rtc::nvrtcGetCUBINSize(program, &mut size) {
-                    rtc::nvrtcResult::NVRTC_SUCCESS if size > 0 => {
-                        let mut code = vec![0u8; size];
-                        match rtc::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) {
-                            rtc::nvrtcResult::NVRTC_SUCCESS => Ok(code),
-                            status => Err(failed("write", status, "")),
-                        }
-                    }
-                    status => Err(failed("write", status, "")),
-                }
+        let status = (nvrtc.compile_program)(program, pointers.len() as i32, pointers.as_ptr());
+        let result = if status == 0 {
+            match output(program, nvrtc.get_cubin_size, nvrtc.get_cubin) {
+                Ok(code) if !code.is_empty() => Ok(code),
+                Ok(_) => Err(failed("write", status, "")),
+                Err(status) => Err(failed("write", status, "")),
             }
-            status => {
-                let mut size = 0;
-                let mut log = String::new();
-                if rtc::nvrtcGetProgramLogSize(program, &mut size) == rtc::nvrtcResult::NVRTC_SUCCESS && size > 0 {
-                    let mut bytes = vec![0u8; size];
-                    if rtc::nvrtcGetProgramLog(program, bytes.as_mut_ptr().cast()) == rtc::nvrtcResult::NVRTC_SUCCESS {
-                        log = CStr::from_bytes_until_nul(&bytes).unwrap_or_default().to_string_lossy().into_owned();
-                    }
-                }
-                log::debug!("{log}");
-                Err(failed("compile", status, &log))
-            }
+        } else {
+            let log = output(program, nvrtc.get_program_log_size, nvrtc.get_program_log).unwrap_or_default();
+            let log = CStr::from_bytes_until_nul(&log).unwrap_or_default().to_string_lossy().into_owned();
+            log::debug!("{log}");
+            Err(failed("compile", status, &log))
         };
-        rtc::nvrtcDestroyProgram(&mut program);
+        (nvrtc.destroy_program)(&mut program);
         result
+    }
+}
+
+/// Returns the bytes of a program that `get` writes and `size` counts, or the status of a failure.
+///
+/// # Safety
+/// `program` is a program of NVRTC, and the functions are NVRTC's for one of its outputs.
+unsafe fn output(
+    program: Program,
+    size: unsafe extern "C" fn(Program, *mut usize) -> Status,
+    get: unsafe extern "C" fn(Program, *mut c_char) -> Status,
+) -> std::result::Result<Vec<u8>, Status> {
+    let mut count = 0;
+    // SAFETY: by the caller's promise, the first function writes a number, and the second one as many bytes.
+    unsafe {
+        let mut status = size(program, &mut count);
+        let mut bytes = vec![0u8; count];
+        if status == 0 && count > 0 {
+            status = get(program, bytes.as_mut_ptr().cast());
+        }
+        if status == 0 {
+            Ok(bytes)
+        } else {
+            Err(status)
+        }
     }
 }
 
@@ -254,7 +263,7 @@ fn read(path: &Path, compiler: Option<&(u32, u32)>) -> std::result::Result<Vec<u
 
 /// Writes machine code to the folder atomically.
 pub fn write(folder: &Path, kernels: &Kernels, architecture: &str, code: &[u8]) -> Result<PathBuf> {
-    let (major, minor) = nvrtc()?;
+    let (major, minor) = nvrtc::version()?;
     let path = folder.join(kernels.file(architecture));
     let mut bytes = MAGIC.to_vec();
     bytes.extend(major.to_le_bytes());

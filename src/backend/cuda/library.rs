@@ -1,16 +1,18 @@
-//! CUDA libraries of this machine: the driver and NVRTC, loaded on first use.
+//! The CUDA driver of this machine, loaded on first use.
 
 use crate::base::error::{bail, Error, ErrorKind, Result};
 use crate::base::per_process::PerProcess;
 use cudarc::driver::sys as cu;
-use cudarc::nvrtc::sys as rtc;
 use std::ffi::CStr;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 /// Lowest CUDA version of a supported driver, in the driver's notation: 11.4.
 const OLDEST_DRIVER: i32 = 11040;
+/// Whether NVIDIA has drivers for this system.
+pub const HAS_CUDA: bool = cfg!(any(target_os = "linux", windows));
+/// Name of the driver's library, for messages.
+const DRIVER_FILE: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
 
 /// Whether this is a static build with musl, whose `dlopen` loads nothing.
 pub const IS_STATIC: bool = cfg!(all(target_env = "musl", target_feature = "crt-static"));
@@ -128,9 +130,12 @@ fn start_driver() -> Result<()> {
     if IS_STATIC {
         bail!(NoDevice, "this static build cannot load the NVIDIA driver: use a build for glibc, or device cpu");
     }
+    if !HAS_CUDA {
+        bail!(NoDevice, "NVIDIA has no driver for this system: use device cpu");
+    }
     // SAFETY: loading the driver's library runs its initialisers only.
     if !unsafe { cu::is_culib_present() } {
-        bail!(NoDevice, "there is no NVIDIA driver on this machine (libcuda.so.1): install it, or use device cpu");
+        bail!(NoDevice, "there is no NVIDIA driver on this machine ({DRIVER_FILE}): install it, or use device cpu");
     }
     let mut version = 0;
     // SAFETY: the library is loaded; all of its versions have this function.
@@ -199,82 +204,6 @@ pub fn driver_version() -> Result<(u32, u32)> {
     // SAFETY: the driver is loaded.
     check(unsafe { cu::cuDriverGetVersion(&mut version) }, "reading the driver's version")?;
     Ok((version as u32 / 1000, version as u32 % 1000 / 10))
-}
-
-/// Loads NVRTC once and returns its version. The error `DriverIncomplete` says what to install.
-pub fn nvrtc() -> Result<(u32, u32)> {
-    static NVRTC: OnceLock<Result<(u32, u32)>> = OnceLock::new();
-    NVRTC.get_or_init(load_nvrtc).clone()
-}
-
-fn load_nvrtc() -> Result<(u32, u32)> {
-    if IS_STATIC {
-        bail!(DriverIncomplete, "this static build cannot load NVRTC: use a build for glibc, or device cpu");
-    }
-    let missing = |why: &str| {
-        Error::new(
-            ErrorKind::DriverIncomplete,
-            format!(
-                "NVRTC, which compiles the GPU's kernels, {why}: install it (the CUDA toolkit, or the package \
-                 nvidia-cuda-nvrtc of PyPI) where the system finds it, or set the \
-                 environment variable RECON_NVRTC to its file libnvrtc.so.<version>"
-            ),
-        )
-    };
-    for path in nvrtc_files() {
-        if let Ok(library) = open_for_good(&path) {
-            log::debug!("NVRTC: {}", path.display());
-            // Never unloaded, so that it is found by its name from now on.
-            std::mem::forget(library);
-            break;
-        }
-    }
-    // SAFETY: this call at most loads the library, which only runs its initialisers.
-    if !unsafe { rtc::is_culib_present() } {
-        return Err(missing("was not found"));
-    }
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: the library is loaded.
-    match unsafe { rtc::nvrtcVersion(&mut major, &mut minor) } {
-        rtc::nvrtcResult::NVRTC_SUCCESS => Ok((major as u32, minor as u32)),
-        status => Err(missing(&format!("does not report its version ({status:?})"))),
-    }
-}
-
-/// Loads a library so that it is found by its name afterwards.
-fn open_for_good(path: &std::path::Path) -> std::result::Result<libloading::Library, libloading::Error> {
-    #[cfg(unix)]
-    {
-        use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-        // SAFETY: loading NVRTC runs its initialisers only.
-        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }.map(Into::into)
-    }
-    #[cfg(not(unix))]
-    {
-        // SAFETY: loading NVRTC runs its initialisers only. Windows finds a library that is loaded by its name.
-        unsafe { libloading::Library::new(path) }
-    }
-}
-
-/// Returns files to try before the system's own search.
-fn nvrtc_files() -> Vec<PathBuf> {
-    const NAMES: &[&str] = if cfg!(windows) {
-        &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]
-    } else {
-        &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
-    };
-    const FOLDER: &str = if cfg!(windows) { "bin" } else { "lib64" };
-    let named = std::env::var_os("RECON_NVRTC").map(PathBuf::from);
-    if named.as_ref().is_some_and(|p| !p.as_os_str().is_empty()) {
-        return named.into_iter().collect();
-    }
-    // The result of the system's search is better than a guess.
-    if unsafe { rtc::is_culib_present() } {
-        return Vec::new();
-    }
-    let toolkits = ["CUDA_HOME", "CUDA_PATH"].iter().filter_map(std::env::var_os).map(PathBuf::from);
-    let folders = toolkits.chain([PathBuf::from("/usr/local/cuda"), PathBuf::from("/opt/cuda")]);
-    folders.flat_map(|f| NAMES.iter().map(move |n| f.join(FOLDER).join(n))).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ mod host_word;
 pub mod library;
 pub mod memory;
 mod memory_cache;
+pub mod nvrtc;
 mod off_resonance;
 mod pending_word;
 #[cfg(all(target_os = "linux", target_env = "gnu", not(test)))]

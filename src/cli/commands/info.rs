@@ -7,7 +7,7 @@ mod text;
 use crate::options::AcquisitionArgs;
 use crate::run::output::say;
 use crate::run::streams::input_path;
-use recon::backend::cuda::{compile, library, runtime};
+use recon::backend::cuda::{compile, library, nvrtc, runtime};
 use recon::{Device, Geometry, Method, Options, Plan, Result};
 use recon_files::cfl::Cfl;
 use recon_files::ismrmrd::{read_either, FileContents};
@@ -115,7 +115,7 @@ fn describe_gpus() -> Result<()> {
             if gpu.supported() { "" } else { " (too old: 7.5 is needed)" }
         ))?;
     }
-    match library::nvrtc() {
+    match nvrtc::version() {
         Ok((major, minor)) => say(&format!("NVRTC        {major}.{minor}"))?,
         Err(e) => say(&format!("NVRTC        none: {e}"))?,
     }

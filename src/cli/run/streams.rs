@@ -20,6 +20,9 @@ pub const STREAM: &str = "-";
 /// Number of bytes that determine the format of a file.
 const START: usize = 348;
 
+/// Environment variable of the folder for temporary files.
+const TEMPORARY: &str = if cfg!(windows) { "TMP" } else { "TMPDIR" };
+
 const READER_CLOSED: &str = "the reader of the standard output closed it before the file was complete";
 
 /// The folder of this process, once it exists.
@@ -58,7 +61,7 @@ fn folder() -> Result<PathBuf> {
             Ok(()) => return Ok(folder.insert(path).clone()),
             // A folder of a process in another container, or one that was killed.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => bail!(IO, "{}: no folder can be created for a stream: {e}: set TMPDIR", path.display()),
+            Err(e) => bail!(IO, "{}: no folder can be created for a stream: {e}: set {TEMPORARY}", path.display()),
         }
     }
     bail!(IO, "no folder can be created for a stream")

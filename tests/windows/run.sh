@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# Tests recon for Windows on Linux: builds with mingw-w64, and runs the suites under Wine. `make test-windows` installs
+# what is needed, and calls this.
+#
+#     tests/windows/run.sh [SUITE ...]
+#
+# Suites are tests of cargo such as `nufft`, or `program` (those of the program), `lib` (unit tests), `c` (programs in C
+# that load and unload the library), `mex` (the MEX file is built). Default: all of ALL.
+#
+# PROFILE: the profile of cargo, default `release`. WINEPREFIX: the folder of Wine's files, default in the target
+# folder.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+ACCURACY="nufft window exact toeplitz values levels off_resonance decay cpu_direct minimax"
+SOLVER="cg coils density gridding discrepancy fbp partial_fourier propeller field_map phase_difference coil_matrices"
+ALL="lib c_api c_guest finite $ACCURACY $SOLVER set_trajectory simulated_scan header_trajectories plan scan_altered"
+ALL="$ALL damaged program c mex"
+
+target=x86_64-pc-windows-gnu
+mingw=x86_64-w64-mingw32
+profile=${PROFILE:-release}
+folder=${CARGO_TARGET_DIR:-target}
+built=$folder/$target/$profile
+work=$folder/windows
+cargo=${CARGO:-cargo}
+export WINEPREFIX=${WINEPREFIX:-$PWD/$folder/wine} WINEDEBUG=-all
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine
+# Wine shows the whole file system as drive Z, so that tests and program agree on the names of files.
+mkdir -p "$work/tmp"
+work=$(cd "$work" && pwd)
+export TMP="Z:${work//\//\\}\\tmp" TEMP="Z:${work//\//\\}\\tmp"
+
+if [ ! -e "$WINEPREFIX/system.reg" ]; then
+    wine wineboot -i >/dev/null 2>&1
+    # Rust requires Windows 10.
+    wine winecfg -v win10 >/dev/null 2>&1
+fi
+system=$WINEPREFIX/drive_c/windows/system32
+if [ ! -e "$system/bcryptprimitives.dll" ]; then
+    $mingw-gcc -Wall -Wextra -Werror -O1 -shared -static-libgcc tests/windows/bcryptprimitives.c -ladvapi32 \
+        -o "$system/bcryptprimitives.dll"
+fi
+
+# Prints a line, and ends the tests if a command fails or runs longer than a minute.
+passes() {
+    local expected=$1 name=$2 status=0
+    shift 2
+    timeout 120 "$@" || status=$?
+    if [ "$status" != "$expected" ]; then
+        echo "FAILED: $name: exit status $status instead of $expected (124: a deadlock)"
+        exit 1
+    fi
+    echo "ok: $name"
+}
+
+build() {
+    $cargo build --locked --profile "$profile" --target $target --package recon --package recon-files --package recon-cli
+    packaging/windows.sh "$built"
+}
+
+# Names of the libraries that a file needs, all of which Windows must have.
+check_needed() {
+    local known="^(KERNEL32|KERNELBASE|ntdll|msvcrt|ucrtbase|bcryptprimitives|bcrypt|ADVAPI32|USERENV|WS2_32|SHELL32|api-ms-win-.*)\.dll$"
+    for file in "$@"; do
+        local needed other
+        needed=$($mingw-objdump -p "$file" | sed -n 's/.*DLL Name: //p')
+        other=$(grep -viE "$known" <<<"$needed" || true)
+        if [ -n "$other" ]; then
+            echo "FAILED: $file needs" $other
+            exit 1
+        fi
+        echo "ok: $(basename "$file") needs only libraries of Windows:" $needed
+    done
+}
+
+# Programs in C, compiled by MinGW and, in the ABI of MSVC, by clang.
+test_c() {
+    build
+    check_needed "$built/recon.dll" "$built/recon.exe"
+    # The library exports what the header declares.
+    diff <($mingw-objdump -p "$built/recon.dll" | sed -n 's/.*\] *\(+base\[[^]]*\]\)\{0,1\} *[0-9a-f]* *\(recon_[a-z0-9_]*\)$/\2/p' | sort -u) \
+        <(packaging/windows.sh --names | sort -u)
+    echo "ok: recon.dll exports exactly the functions of recon.h"
+    cp "$built/recon.dll" "$work"
+    local flags="-Wall -Wextra -Werror -O1 -Iinclude"
+    $mingw-gcc -std=gnu11 $flags tests/windows/load.c -o "$work/load.exe" -lpsapi
+    $mingw-gcc -std=c99 $flags -shared tests/windows/host.c "$built/librecon.dll.a" -o "$work/host.dll"
+    passes 0 "recon.dll is loaded and unloaded four times" wine "$work/load.exe" unload
+    passes 3 "ExitProcess while a plan exists" wine "$work/load.exe" exit
+    passes 4 "main returns while a plan exists" wine "$work/load.exe" return
+    passes 5 "a plan is destroyed at the end of the process" wine "$work/load.exe" destructor
+    passes 6 "a library that uses recon.dll is unloaded" wine "$work/load.exe" host
+    for language in c99:gcc:c/recon.c c++11:g++:cpp/recon.cpp; do
+        IFS=: read -r standard compiler source <<<"$language"
+        $mingw-$compiler -std=$standard -D__USE_MINGW_ANSI_STDIO=1 $flags -static-libgcc "examples/$source" "$built/librecon.dll.a" -o "$work/example.exe" -static
+        passes 0 "examples/$source with recon.dll" wine "$work/example.exe"
+    done
+    # librecon.a, with the libraries that Rust's standard library needs.
+    $mingw-gcc -std=c99 -D__USE_MINGW_ANSI_STDIO=1 $flags examples/c/recon.c "$built/librecon.a" $STATIC_LIBRARIES -static -o "$work/static.exe"
+    passes 0 "examples/c/recon.c with librecon.a" wine "$work/static.exe"
+    check_needed "$work/static.exe"
+    # Microsoft's ABI, without Microsoft's headers and libraries.
+    printf 'LIBRARY kernel32.dll\nEXPORTS\nExitProcess\n' >"$work/kernel32.def"
+    llvm-dlltool -m i386:x86-64 -d "$work/kernel32.def" -l "$work/kernel32.lib"
+    clang --target=x86_64-pc-windows-msvc -ffreestanding -fms-compatibility -Wall -Wextra -Werror -O1 -Iinclude -c tests/windows/msvc.c -o "$work/msvc.obj"
+    clang --target=x86_64-pc-windows-msvc -ffreestanding -fms-compatibility -x c++ -std=c++14 -Wall -Wextra -Werror -fsyntax-only include/recon.h
+    lld-link /nologo /subsystem:console /entry:start /nodefaultlib "/out:$work/msvc.exe" "$work/msvc.obj" "$built/recon.lib" "$work/kernel32.lib"
+    passes 0 "a program in Microsoft's ABI, linked with recon.lib" wine "$work/msvc.exe"
+}
+
+# The system libraries of librecon.a: rustc --print native-static-libs.
+STATIC_LIBRARIES="-lkernel32 -lntdll -luserenv -lws2_32 -ldbghelp"
+
+# The MEX file for Octave on Windows, of which only the names of functions are here: it is linked and not run.
+test_mex() {
+    local headers
+    headers=$(mkoctfile -p INCFLAGS)
+    build
+    $mingw-gcc -c -O1 -std=c99 -Wall -Wextra -Werror -DRECON_OCTAVE -DMX_HAS_INTERLEAVED_COMPLEX=1 $headers -Iinclude matlab/mex/*.c
+    mkdir -p "$work/mex"
+    mv ./*.o "$work/mex"
+    $mingw-nm -u "$work"/mex/*.o | sed -n 's/^ *U \(mx[A-Z]\w*\|mex[A-Z]\w*\)$/\1/p' | sort -u >"$work/mex/names"
+    { echo "LIBRARY liboctinterp.dll"; echo EXPORTS; cat "$work/mex/names"; } >"$work/mex/octinterp.def"
+    $mingw-dlltool -d "$work/mex/octinterp.def" -l "$work/mex/liboctinterp.a"
+    $mingw-gcc -shared -s -Wl,--exclude-libs,ALL "$work"/mex/*.o "$built/librecon_files.a" "$work/mex/liboctinterp.a" \
+        $STATIC_LIBRARIES -o "$work/mex/recon_mex.mex"
+    $mingw-objdump -p "$work/mex/recon_mex.mex" | grep -q ' mexFunction$'
+    echo "ok: recon_mex.mex is linked, and exports mexFunction"
+}
+
+suites=${*:-$ALL}
+for suite in $suites; do
+    run=("$cargo" test --locked --profile "$profile" --target $target --no-fail-fast)
+    case $suite in
+    c) test_c ;;
+    mex) test_mex ;;
+    lib) "${run[@]}" --lib ;;
+    program) "${run[@]}" --package recon-cli --test program ;;
+    damaged) "${run[@]}" --package recon-files --test damaged ;;
+    *) "${run[@]}" --test "$suite" ;;
+    esac
+done
+echo "Windows: all suites passed: $suites"
