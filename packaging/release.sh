@@ -80,7 +80,8 @@ build() {
     if [ "$how" = portable ]; then
         make --no-print-directory portable PORTABLE_TARGET="$triple" PORTABLE_PACKAGES="$packages" CARGO_TARGET_DIR="$target"
         local from=$target/portable/$triple/release
-        make --no-print-directory "$from/librecon.so.$VERSION" TARGET="$triple" BUILT="$from" LDFLAGS=-s \
+        # Zig's unwinder takes the place of libgcc_s, as in the files that cargo-zigbuild links.
+        make --no-print-directory "$from/librecon.so.$VERSION" TARGET="$triple" BUILT="$from" LDFLAGS="-s -lunwind" \
             CC="$(zig_cc "${triple/-unknown/}")"
     else
         # As in `make portable`, files contain neither paths of this machine nor symbols. Files of Windows would contain
