@@ -93,7 +93,7 @@ def test_streams_are_ordered_before_and_after_a_call(cupy):
     library.before(7, 3)
     library.after(7, 3)
     assert cupy.log == []
-    # Without a stream of the plan's, the caller's work is complete before the call, and the plan's after it.
+    # Without your own stream, the work of CuPy is complete before the call, and that of the plan after it.
     library.before(None, 3)
     library.after(None, 3)
     assert cupy.log == ["synchronise 7"]
