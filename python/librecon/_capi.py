@@ -213,7 +213,8 @@ def address(value, ctype, name: str):
     if not value.flags.c_contiguous:
         raise InvalidArgumentError(f"{name} is not contiguous (strides {value.strides}): pass "
                                    f"numpy.ascontiguousarray({name})")
-    return ffi.cast(ctype, ffi.from_buffer(value)) if item != "void" else ffi.from_buffer(value)
+    # The result keeps the array, which a cast would not: it may be a temporary one.
+    return ffi.from_buffer("char[]" if item == "void" else item + "[]", value)
 
 
 class Structure:

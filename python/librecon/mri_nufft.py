@@ -26,12 +26,17 @@ class RawLibrecon:
 
     def op(self, coeffs, image):
         """Computes the samples of images into coeffs."""
-        self.encoding.forward(image.reshape(self.encoding.full_image_shape), out=coeffs.reshape(self.encoding.kspace_shape))
+        E = self.encoding
+        # As in mri-nufft's other backends, the input may have any layout and dtype.
+        image = np.ascontiguousarray(image, E.dtype).reshape(E.full_image_shape)
+        E.forward(image, out=coeffs.reshape(E.kspace_shape))
         return coeffs
 
     def adj_op(self, coeffs, image):
         """Computes the adjoint of coeffs into image."""
-        self.encoding.adjoint(coeffs.reshape(self.encoding.kspace_shape), out=image.reshape(self.encoding.full_image_shape))
+        E = self.encoding
+        coeffs = np.ascontiguousarray(coeffs, E.dtype).reshape(E.kspace_shape)
+        E.adjoint(coeffs, out=image.reshape(E.full_image_shape))
         return image
 
     def set_samples(self, samples):
@@ -87,7 +92,10 @@ class MRILibrecon(FourierOperatorCPU, _ToggleGradPlanMixin):
 
     @classmethod
     def pipe(cls, kspace_loc, volume_shape, max_iter=10, osf=2, normalize=True, **kwargs):
-        """Returns density weights by the method of Pipe and Menon, scaled as mri-nufft's others if `normalize`."""
+        """Returns density weights by the method of Pipe and Menon, scaled as mri-nufft's others if `normalize`.
+
+        `osf` has no effect: the library chooses the window of the method.
+        """
         samples = _unit(kspace_loc)
         with Encoding(samples, volume_shape, **kwargs) as encoding:
             weights = encoding.density("pipe-menon", max_iter)
