@@ -324,10 +324,8 @@ _logger = logging.getLogger("librecon")
 
 
 @ffi.callback("recon_log_callback")
-def _log_line(*message):
-    # Level and text, as arguments or in a recon_log_message.
-    level, text = message[:2] if len(message) == 3 else (message[0].level, message[0].text)
-    _logger.log(_LOGGING.get(level, logging.INFO), "%s", _capi._text(text))
+def _log_line(message, data):
+    _logger.log(_LOGGING.get(message.level, logging.INFO), "%s", _capi._text(message.text))
 
 
 def log_to_logging(level: str = "info") -> None:
