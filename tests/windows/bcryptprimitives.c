@@ -1,4 +1,4 @@
-/* bcryptprimitives.dll for Wine before 8.13, which does not have it. Rust's standard library takes random numbers from
+/* bcryptprimitives.dll for Wine 8.0, which does not have it. Rust's standard library takes random numbers from
  * its one function. Windows has the library since version 7. */
 #include <windows.h>
 
