@@ -313,8 +313,9 @@ fn back_up(files: &mut [Replacement<'_>]) -> std::result::Result<(), String> {
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
     /// The error of Windows for a file that another program has open (ERROR_SHARING_VIOLATION).
     const SHARING_VIOLATION: i32 = 32;
+    const REPETITIONS: usize = if cfg!(windows) { 50 } else { 0 };
     let mut result = fs::rename(from, to);
-    for _ in 0..if cfg!(windows) { 50 } else { 0 } {
+    for _ in 0..REPETITIONS {
         let is_open =
             |e: &io::Error| e.kind() == io::ErrorKind::PermissionDenied || e.raw_os_error() == Some(SHARING_VIOLATION);
         if !result.as_ref().is_err_and(is_open) {
