@@ -93,7 +93,10 @@ fn files_and_names_of_the_page_exist() {
                 Some(file) => files.iter().filter(|other| *other == file).collect(),
                 None => files.iter().collect(),
             };
-            let found = if has_ending(name) {
+            // The titles of sections are folders.
+            let found = if root().join(name).is_dir() {
+                true
+            } else if has_ending(name) {
                 own.iter().any(|folder| root().join(folder).join(name).exists())
             } else {
                 let last = name.rsplit([':', '.']).next().unwrap();

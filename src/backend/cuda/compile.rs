@@ -5,7 +5,7 @@
 //! atomically, so several processes may fill the folder at once. Damaged or truncated files and files of a different
 //! version are compiled again. A folder that cannot be written is only read.
 
-use super::nvrtc::{self, nvrtc, Program, Status};
+use super::nvrtc::{self, nvrtc, KernelProgram, Status};
 use crate::base::atomic_file::write_atomically;
 use crate::base::checksum::Checksum;
 use crate::base::error::{Error, ErrorKind, Result};
@@ -212,9 +212,9 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
 /// # Safety
 /// `program` is a program of NVRTC, and the functions are NVRTC's for one of its outputs.
 unsafe fn output(
-    program: Program,
-    size: unsafe extern "C" fn(Program, *mut usize) -> Status,
-    get: unsafe extern "C" fn(Program, *mut c_char) -> Status,
+    program: KernelProgram,
+    size: unsafe extern "C" fn(KernelProgram, *mut usize) -> Status,
+    get: unsafe extern "C" fn(KernelProgram, *mut c_char) -> Status,
 ) -> std::result::Result<Vec<u8>, Status> {
     let mut count = 0;
     // SAFETY: by the caller's promise, the first function writes a number, and the second one as many bytes.

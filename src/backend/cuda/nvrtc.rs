@@ -12,28 +12,28 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// A program of NVRTC (nvrtcProgram).
-pub type Program = *mut c_void;
+pub(super) type KernelProgram = *mut c_void;
 /// A status of NVRTC (nvrtcResult); 0 after success.
-pub type Status = c_int;
+pub(super) type Status = c_int;
 
 /// The functions of NVRTC, named as in nvrtc.h without the prefix. All versions since CUDA 11.1 have them.
-pub struct Nvrtc {
+pub(super) struct Nvrtc {
     /// Major and minor version.
-    pub version: (u32, u32),
-    pub create_program: unsafe extern "C" fn(
-        *mut Program,
+    pub(super) version: (u32, u32),
+    pub(super) create_program: unsafe extern "C" fn(
+        *mut KernelProgram,
         *const c_char,
         *const c_char,
         c_int,
         *const *const c_char,
         *const *const c_char,
     ) -> Status,
-    pub compile_program: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Status,
-    pub destroy_program: unsafe extern "C" fn(*mut Program) -> Status,
-    pub get_cubin_size: unsafe extern "C" fn(Program, *mut usize) -> Status,
-    pub get_cubin: unsafe extern "C" fn(Program, *mut c_char) -> Status,
-    pub get_program_log_size: unsafe extern "C" fn(Program, *mut usize) -> Status,
-    pub get_program_log: unsafe extern "C" fn(Program, *mut c_char) -> Status,
+    pub(super) compile_program: unsafe extern "C" fn(KernelProgram, c_int, *const *const c_char) -> Status,
+    pub(super) destroy_program: unsafe extern "C" fn(*mut KernelProgram) -> Status,
+    pub(super) get_cubin_size: unsafe extern "C" fn(KernelProgram, *mut usize) -> Status,
+    pub(super) get_cubin: unsafe extern "C" fn(KernelProgram, *mut c_char) -> Status,
+    pub(super) get_program_log_size: unsafe extern "C" fn(KernelProgram, *mut usize) -> Status,
+    pub(super) get_program_log: unsafe extern "C" fn(KernelProgram, *mut c_char) -> Status,
     get_error_string: unsafe extern "C" fn(Status) -> *const c_char,
     /// Keeps the functions valid.
     _library: Library,
@@ -79,7 +79,7 @@ impl Nvrtc {
     }
 
     /// Returns the name of a status, for example NVRTC_ERROR_COMPILATION.
-    pub fn name_of(&self, status: Status) -> String {
+    pub(super) fn name_of(&self, status: Status) -> String {
         // SAFETY: the function returns a constant text for every number, or null.
         unsafe {
             match (self.get_error_string)(status) {
@@ -91,12 +91,12 @@ impl Nvrtc {
 }
 
 /// Loads NVRTC once. The error `DriverIncomplete` says what to install.
-pub fn nvrtc() -> Result<&'static Nvrtc> {
+pub(super) fn nvrtc() -> Result<&'static Nvrtc> {
     static NVRTC: PerProcess<OnceLock<Result<Nvrtc>>> = PerProcess::new(OnceLock::new(), |_| OnceLock::new());
     NVRTC.get().get_or_init(load).as_ref().map_err(Error::clone)
 }
 
-/// Returns the version of NVRTC, as major and minor. Errors as for [`nvrtc`].
+/// Returns the version of NVRTC, as major and minor. The error `DriverIncomplete` says what to install.
 pub fn version() -> Result<(u32, u32)> {
     nvrtc().map(|nvrtc| nvrtc.version)
 }
