@@ -210,7 +210,7 @@ test-python: wheel
 test-python-quick: $(python_venv)/ready
 	@if [ -e $(python_venv)/ready ]; then \
 		$(python_venv)/bin/python python/bindings.py include/recon.h python/librecon >/dev/null && \
-		LIBRECON=$(abspath $(CARGO_TARGET_DIR))/debug/librecon.so PYTHONPATH=$(abspath python) \
+		LIBRECON=$(abspath $(CARGO_TARGET_DIR))/debug/deps/librecon.so PYTHONPATH=$(abspath python) \
 			$(python_venv)/bin/python -m pytest -q -rs python; \
 	else echo "skipped: the Python package (no python3-venv, or no network)"; fi
 
