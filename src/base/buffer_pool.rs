@@ -13,9 +13,9 @@ pub struct Pool<S> {
 /// The unused buffers. The list has capacity for all buffers ever created, so that returning one allocates nothing.
 struct PoolState<S> {
     idle: Vec<S>,
-    created: usize,
+    created: u32,
     /// Number of threads that wait for a buffer. Without one, nothing is notified, since that calls the system.
-    waiting: usize,
+    waiting: u32,
 }
 
 impl<S> Default for PoolState<S> {
@@ -27,7 +27,7 @@ impl<S> Default for PoolState<S> {
 impl<S> PoolState<S> {
     /// Counts a buffer that is about to be created, and reserves its place in the list.
     fn count_new(&mut self) -> Result<()> {
-        let additional = self.created + 1 - self.idle.len();
+        let additional = self.created as usize + 1 - self.idle.len();
         if self.idle.try_reserve(additional).is_err() {
             bail!(OutOfHostMemory, "out of memory while a buffer was added to a pool: free memory");
         }
@@ -54,7 +54,7 @@ impl<S> Pool<S> {
         for _ in 0..count {
             idle.push(make()?);
         }
-        Ok(Pool { state: Mutex::new(PoolState { idle, created: count, waiting: 0 }), ..Pool::default() })
+        Ok(Pool { state: Mutex::new(PoolState { idle, created: count as u32, waiting: 0 }), ..Pool::default() })
     }
 
     fn lock(&self) -> MutexGuard<'_, PoolState<S>> {
