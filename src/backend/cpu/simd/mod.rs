@@ -5,6 +5,8 @@
 //! the calls, x86/, neon.rs and portable.rs the vector types.
 
 mod dispatch;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod intrinsics;
 mod level;
 #[cfg(target_arch = "aarch64")]
 mod neon;

@@ -1,6 +1,7 @@
 //! Vectors of AVX-512.
 
-use super::macros::{pairs_f32x4, pairs_f64x2, vector};
+use super::pairs::{pairs_f32x4, pairs_f64x2};
+use crate::backend::cpu::simd::intrinsics::vector;
 use crate::backend::cpu::simd::vector::Vector;
 use num_complex::Complex;
 use std::arch::x86_64::*;

@@ -5,7 +5,7 @@
 
 mod avx2;
 mod avx512;
-mod macros;
+mod pairs;
 mod sse;
 
 pub use avx2::{F32x8, F64x4};

@@ -1,7 +1,4 @@
-//! The implementation of a vector type by intrinsics.
-
-use num_complex::Complex;
-use std::arch::x86_64::*;
+//! The implementation of a vector type by the intrinsics of a vector unit.
 
 /// Implements `Vector` for a type of the intrinsics. The operations are given as intrinsics, or as expressions of the
 /// arguments a, b and c.
@@ -15,7 +12,7 @@ macro_rules! vector {
             const LANES: usize = $lanes;
             #[inline(always)]
             fn splat(x: $t) -> Self {
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
+                // SAFETY: the processor has the unit, by its target (NEON) or because `Level::run` has checked it.
                 unsafe { $name($splat(x)) }
             }
             #[inline(always)]
@@ -30,57 +27,35 @@ macro_rules! vector {
             }
             $(#[inline(always)]
             fn $simple(self, b: Self) -> Self {
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
+                // SAFETY: the processor has the unit, by its target (NEON) or because `Level::run` has checked it.
                 unsafe { $name($intrinsic(self.0, b.0)) }
             })*
             $(#[inline(always)]
             fn $ternary(self, b: Self, c: Self) -> Self {
                 let ($a, $b, $c) = (self.0, b.0, c.0);
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
+                // SAFETY: the processor has the unit, by its target (NEON) or because `Level::run` has checked it.
                 unsafe { $name($abc) }
             })*
             $(#[inline(always)]
             fn $binary(self, b: Self) -> Self {
                 let ($a, $b) = (self.0, b.0);
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
+                // SAFETY: the processor has the unit, by its target (NEON) or because `Level::run` has checked it.
                 unsafe { $name($ab) }
             })*
             $(#[inline(always)]
             fn $pair(self, b: Self) -> (Self, Self) {
                 let ($a, $b) = (self.0, b.0);
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
+                // SAFETY: the processor has the unit, by its target (NEON) or because `Level::run` has checked it.
                 let (first, second) = unsafe { $two };
                 ($name(first), $name(second))
             })*
             #[inline(always)]
             fn sum_pairs(self) -> Complex<$t> {
                 let $a = self.0;
-                // SAFETY: `Level::run` calls this only if `Level::detect` found the unit.
+                // SAFETY: the processor has the unit, by its target (NEON) or because `Level::run` has checked it.
                 unsafe { $sum }
             }
         }
     };
 }
 pub(super) use vector;
-
-/// Returns the sums of the even and of the odd elements.
-///
-/// # Safety
-/// Always safe, since SSE2 is part of x86-64.
-#[inline(always)]
-pub(super) unsafe fn pairs_f32x4(a: __m128) -> Complex<f32> {
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe {
-        let sum = _mm_add_ps(a, _mm_movehl_ps(a, a));
-        Complex::new(_mm_cvtss_f32(sum), _mm_cvtss_f32(_mm_shuffle_ps(sum, sum, 1)))
-    }
-}
-/// Returns the elements.
-///
-/// # Safety
-/// Always safe, since SSE2 is part of x86-64.
-#[inline(always)]
-pub(super) unsafe fn pairs_f64x2(a: __m128d) -> Complex<f64> {
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe { Complex::new(_mm_cvtsd_f64(a), _mm_cvtsd_f64(_mm_unpackhi_pd(a, a))) }
-}
