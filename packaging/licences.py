@@ -57,9 +57,14 @@ def is_accepted(expression, accepted):
     return value
 
 
-def linked_packages():
-    """Returns packages that code of the workspace is linked with, on any system: without tests and build scripts."""
+def linked_packages(target=None, root=None):
+    """Returns packages that code of the workspace is linked with, without tests and build scripts.
+
+    `target` is a target of rustc, and None stands for all. With `root`, only packages that this package of the
+    workspace is linked with are returned.
+    """
     command = [os.environ.get("CARGO", "cargo"), "metadata", "--locked", "--format-version", "1"]
+    command += ["--filter-platform", target] if target else []
     output = subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.PIPE).stdout
     metadata = json.loads(output)
     packages = {package["id"]: package for package in metadata["packages"]}
@@ -67,7 +72,8 @@ def linked_packages():
         node["id"]: [d["pkg"] for d in node["deps"] if any(kind["kind"] is None for kind in d["dep_kinds"])]
         for node in metadata["resolve"]["nodes"]
     }
-    found, open_ids = set(), list(metadata["workspace_members"])
+    members = metadata["workspace_members"]
+    found, open_ids = set(), [one for one in members if root in (None, packages[one]["name"])]
     while open_ids:
         one = open_ids.pop()
         if one not in found:

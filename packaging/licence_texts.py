@@ -1,35 +1,22 @@
 #!/usr/bin/env python3
 """Writes the licences of the crates that the library is linked with, and of Rust's standard library, to a folder.
 
-    licences.py TARGET FOLDER      the crates for one target of rustc
+    licence_texts.py TARGET FOLDER      the crates for one target of rustc
 """
 
-import json
-import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
-PROJECT = pathlib.Path(__file__).resolve().parent.parent
+import licences
 
 
 def crates(target):
-    """Returns the packages that the crate recon is linked with, without those of tests and build scripts."""
-    command = [os.environ.get("CARGO", "cargo"), "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
-    metadata = json.loads(subprocess.run(command, cwd=PROJECT, check=True, stdout=subprocess.PIPE).stdout)
-    packages = {package["id"]: package for package in metadata["packages"]}
-    nodes = {node["id"]: node["deps"] for node in metadata["resolve"]["nodes"]}
-    todo = [package["id"] for package in packages.values() if package["name"] == "recon" and package["source"] is None]
-    found = set(todo)
-    while todo:
-        for dependency in nodes[todo.pop()]:
-            normal = any(kind["kind"] is None for kind in dependency["dep_kinds"])
-            if normal and dependency["pkg"] not in found:
-                found.add(dependency["pkg"])
-                todo.append(dependency["pkg"])
-    return sorted((packages[one] for one in found if packages[one]["source"]), key=lambda package: package["name"])
+    """Returns the crates of others that the crate recon is linked with, by name."""
+    linked = licences.linked_packages(target, root="recon")
+    return sorted((package for package in linked if package["source"]), key=lambda package: package["name"])
 
 
 def main():
