@@ -346,7 +346,7 @@ test: deps
 
 # Test files that are left out for other platforms: tests of GPUs, of the header and the installed copy with this
 # machine's C compiler, of the sources' layers, of speed, and of page faults.
-HERE_ONLY := cuda cuda_choice cuda_contexts cuda_direct kernels header install layers cpu_direct page_faults
+HERE_ONLY := cuda cuda_checks cuda_choice cuda_contexts cuda_direct kernels header install layers cpu_direct page_faults
 # Too slow in an emulator: arrays of 12 GiB (large), and a process for each allocation (allocation_failures).
 SLOW_IN_EMULATOR := large allocation_failures
 suites = $(patsubst %,--test %,$(filter-out $(1),$(basename $(notdir $(wildcard tests/*.rs))) c_api plan scan_altered))

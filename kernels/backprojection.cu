@@ -26,6 +26,7 @@ static __device__ cplx multiply_add(cplx a, cplx b, cplx c) {
 // Computes knots(i) of spokes first, first + 1 and so on. A block has some knots of one spoke of one array.
 extern "C" __global__ void __launch_bounds__(PART)
 project(const cplx *values, const double *spokes, cplx *knots, u32 first, u32 all, u32 readout, u32 count, u32 middle) {
+    begin_kernel();
     __shared__ cplx samples[PART];
     u32 spoke = first + blockIdx.y, t = threadIdx.x, i = blockIdx.x * PART + t;
     const cplx *from = values + ((u64)blockIdx.z * all + spoke) * readout;
@@ -49,6 +50,7 @@ project(const cplx *values, const double *spokes, cplx *knots, u32 first, u32 al
 extern "C" __global__ void __launch_bounds__(WIDE *HIGH)
 backproject(const cplx *knots, const double *spokes, cplx *image, u32 n, u32 count, u32 middle, u32 nx, u32 ny,
             u32 add) {
+    begin_kernel();
     u32 x = blockIdx.x * WIDE + threadIdx.x, y = blockIdx.y * HIGH + threadIdx.y;
     if (x >= nx || y >= ny) return;
     real right = (real)((int)x - (int)(nx / 2)), up = (real)((int)y - (int)(ny / 2));

@@ -82,6 +82,7 @@ __device__ __forceinline__ void arrive()
 // Finds the largest real or imaginary part of each block's part of the data.
 extern "C" __global__ void __launch_bounds__(256) largest(const cplx *data, long long len, float *out)
 {
+    begin_kernel();
     __shared__ float shared[256];
     float most = 0;
     for (long long i = blockIdx.x * 256LL + threadIdx.x; i < len; i += gridDim.x * 256LL)
@@ -99,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(256) largest(const cplx *data, long
 // For one block. scale = the power of two that brings the largest part to about 2^13, well within f16, and its inverse.
 extern "C" __global__ void __launch_bounds__(256) choose_scale(const float *most_of, int count, float *scale)
 {
+    begin_kernel();
     __shared__ float shared[256];
     float most = 0;
     for (int i = threadIdx.x; i < count; i += 256)
@@ -124,6 +126,7 @@ extern "C" __global__ void __launch_bounds__(256)
 ready_samples(Shape shape, const float *k0, const float *k1, const float *k2, const cplx *data, long long first,
               long long count, int padded, const float *scale, PreparedSample *out)
 {
+    begin_kernel();
     int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= padded)
         return;
@@ -150,6 +153,7 @@ ready_samples(Shape shape, const float *k0, const float *k1, const float *k2, co
 extern "C" __global__ void __launch_bounds__(256)
 ready_waves(Shape shape, const float *k0, long long first, long long count, int padded, int tiles, uint4 *out)
 {
+    begin_kernel();
     long long i = blockIdx.x * 256LL + threadIdx.x;
     int lane = i & 31;
     int tile = (int)((i >> 5) % tiles);
@@ -245,7 +249,7 @@ __device__ __forceinline__ void load_samples(float4 (&s)[4], const float4 *sampl
 {
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        s[i] = __ldg(samples + i);
+        s[i] = samples[i];
 }
 
 // run += the product of 16 samples, at a the warp's rows of step i, at b its columns.
@@ -305,6 +309,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 grid_to_image(Shape shape, const uint4 *waves, const float4 *samples, int stages, int tiles, const float *scale,
               int add, cplx *image, long long part_stride)
 {
+    begin_kernel();
     extern __shared__ uint4 memory[];
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     int row = warp % MW * MI, column = warp / MW * NI;
@@ -377,6 +382,7 @@ grid_to_image(Shape shape, const uint4 *waves, const float4 *samples, int stages
 extern "C" __global__ void __launch_bounds__(256)
 fold_image(Shape shape, const cplx *image, const float *scale, int column_tiles, long long len, uint4 *out)
 {
+    begin_kernel();
     long long i = blockIdx.x * 256LL + threadIdx.x;
     if (i >= len)
         return;
@@ -511,6 +517,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 grid_to_samples(Shape shape, const float *k0, const float *k1, const float *k2, long long count, const uint4 *folded,
                 int column_tiles, long long stages, const float *scale, cplx *values, long long part_stride)
 {
+    begin_kernel();
     extern __shared__ uint4 memory[];
     int lane = threadIdx.x & 31;
     long long first = blockIdx.x * 256LL + (threadIdx.x >> 5) * (16 * MS) + lane / 4;

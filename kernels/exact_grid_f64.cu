@@ -21,6 +21,7 @@ extern "C" __global__ void __launch_bounds__(256)
 ready_samples(Shape shape, const real *k0, const real *k1, const real *k2, const cplx *data, long long first,
               long long count, int padded, PreparedSample *out)
 {
+    begin_kernel();
     int i = blockIdx.x * 256 + threadIdx.x;
     if (i >= padded)
         return;
@@ -40,6 +41,7 @@ ready_samples(Shape shape, const real *k0, const real *k1, const real *k2, const
 extern "C" __global__ void __launch_bounds__(256)
 ready_waves(Shape shape, const real *k0, long long first, long long count, int padded, int width, cplx *out)
 {
+    begin_kernel();
     long long i = blockIdx.x * 256LL + threadIdx.x;
     long long m = i / width;
     int h = (int)(i % width);
@@ -109,6 +111,7 @@ extern "C" __global__ void __launch_bounds__(128)
 grid_to_image(Shape shape, const cplx *waves, const PreparedSample *samples, int stages, int width, int add,
               cplx *image, long long part_stride)
 {
+    begin_kernel();
     __shared__ cplx left[KT][PAIRS];
     __shared__ cplx right[KT][COLUMNS + 1]; // an odd length, so that samples use different banks
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -146,6 +149,7 @@ grid_to_image(Shape shape, const cplx *waves, const PreparedSample *samples, int
 // The image as [block of 8 pairs][z][y][pair] of x + x' and x - x', where x and x' are the voxels of the pair.
 extern "C" __global__ void __launch_bounds__(256) fold_image(Shape shape, const cplx *image, long long len, cplx *out)
 {
+    begin_kernel();
     long long i = blockIdx.x * 256LL + threadIdx.x;
     if (i >= len)
         return;
@@ -190,6 +194,7 @@ extern "C" __global__ void __launch_bounds__(128)
 grid_to_samples(Shape shape, const real *k0, const real *k1, const real *k2, long long count, const cplx *folded,
                 long long stages, cplx *values, long long part_stride)
 {
+    begin_kernel();
     __shared__ cplx columns[STRETCH * OWN * 2];
     long long stage = stages * blockIdx.y / gridDim.y, to = stages * (blockIdx.y + 1) / gridDim.y;
     int groups = (shape.n[1] + STRETCH - 1) / STRETCH;

@@ -44,6 +44,7 @@ extern "C" __global__ void __launch_bounds__(256)
 ready_sources(const real *p0, const real *p1, const real *p2, const real *p3, const real *decay, const cplx *values,
               const unsigned *order, long long count, long long padded, real sign, Source *out)
 {
+    begin_kernel();
     long long i = blockIdx.x * 256LL + threadIdx.x;
     if (i >= padded)
         return;
@@ -134,6 +135,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 list_sum(const Source *sources, long long runs, const real *q0, const real *q1, const real *q2, const real *q3,
          const real *decay, const unsigned *order, long long count, cplx *out, long long part_stride)
 {
+    begin_kernel();
     __shared__ Source tile[RUN];
     const real *q[4] = {q0, q1, q2, q3};
     long long block = (long long)blockIdx.x * (THREADS * V), first = block + threadIdx.x;

@@ -158,6 +158,7 @@ __device__ __forceinline__ void write_pair(Shape const &shape, cplx *line, int h
 extern "C" __global__ void __launch_bounds__(256)
 add_parts(const cplx *parts, long long stride, int count, cplx *out, long long len)
 {
+    begin_kernel();
     long long i = blockIdx.x * 256LL + threadIdx.x;
     if (i >= len)
         return;

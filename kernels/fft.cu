@@ -314,7 +314,7 @@ __device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__rest
 // Loads the points of the first pass.
 template <bool BACK, bool PRUNED, int R>
 __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, const Lines &lines, const Side &side,
-                                     const real *__restrict__ factor, bool inverse) {
+                                     const real *__restrict__ factor, bool inverse, const input_check &check) {
 #pragma unroll
     for (int b = 0; b < EACH<R>; b++) {
         Butterfly f = butterfly<R>(b);
@@ -330,6 +330,14 @@ __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, cons
             if (there) z = from[(unsigned long long)side.along * (unsigned)i];
             v[b][m] = exchanged(z, inverse);
         }
+    }
+    if (check.state) {
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++)
+#pragma unroll
+            for (int m = 0; m < R; m++) check_number(check, v[b][m]);
+        __syncthreads();
+        if (threadIdx.x == 0) end_check(check, gridDim.x);
     }
     // After all loads, so that these are in flight together.
     if (PRUNED && factor) {
@@ -354,6 +362,7 @@ struct Store {
     const Side &side;
     const real *factor;
     bool inverse;
+    const input_check &check;
 
     template <int R>
     __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
@@ -361,7 +370,7 @@ struct Store {
         for (int b = 0; b < EACH<R>; b++) {
             Butterfly f = butterfly<R>(b);
             unsigned q = blockIdx.x * LINES + f.line;
-            if (f.exists && q < lines.count) {
+            if (f.exists && q < lines.count && !has_failed(check)) {
                 cplx *to = out + start(lines, side, q);
 #pragma unroll
                 for (int k = 0; k < R; k++) {
@@ -381,24 +390,28 @@ struct Store {
     }
 };
 
-// From lines of the image, each point times its factor, to whole lines, with exp(-i). May work in place.
+// From lines of the image, each point times its factor, to whole lines, with exp(-i). May work in place. The check is
+// of `in`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     fft_up(const cplx *in, cplx *out, Lines lines, Side from, Side to, const real *__restrict__ factor,
-           const cplx *__restrict__ twiddle) {
+           const cplx *__restrict__ twiddle, input_check check) {
+    begin_kernel();
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
-    load<false, true>(v, in, lines, from, factor, false);
-    passes<false, 0, false>(v, twiddle, Store<false>{out, lines, to, nullptr, false});
+    load<false, true>(v, in, lines, from, factor, false, check);
+    passes<false, 0, false>(v, twiddle, Store<false>{out, lines, to, nullptr, false, {}});
 }
 
-// From whole lines to lines of the image, each point times its factor, with exp(+i). May work in place.
+// From whole lines to lines of the image, each point times its factor, with exp(+i). May work in place. Writes nothing
+// if the check has failed.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     fft_down(const cplx *in, cplx *out, Lines lines, Side from, Side to, const real *__restrict__ factor,
-             const cplx *__restrict__ twiddle) {
+             const cplx *__restrict__ twiddle, input_check check) {
+    begin_kernel();
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
-    load<false, false>(v, in, lines, from, nullptr, true);
-    passes<false, 0, false>(v, twiddle, Store<true>{out, lines, to, factor, true});
+    load<false, false>(v, in, lines, from, nullptr, true, {});
+    passes<false, 0, false>(v, twiddle, Store<true>{out, lines, to, factor, true, check});
 }
 
 #if FUSED && ROWS
@@ -429,9 +442,10 @@ struct StoreReals {
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     fft_kernel(const cplx *in, real *out, Lines lines, Side from, Side to, real scale,
                const cplx *__restrict__ twiddle) {
+    begin_kernel();
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
-    load<false, true>(v, in, lines, from, nullptr, false);
+    load<false, true>(v, in, lines, from, nullptr, false, {});
     passes<false, 0, false>(v, twiddle, StoreReals{out, lines, to, scale});
 }
 #endif
@@ -473,7 +487,7 @@ struct Spectrum {
                 const real *line = factors + start(lines, side, q);
 #pragma unroll
                 for (int k = 0; k < R; k++) {
-                    real s = __ldg(line + (unsigned long long)side.along * (f.j + k * (N / R)));
+                    real s = line[(unsigned long long)side.along * (f.j + k * (N / R))];
                     v[b][k] = make(s * v[b][k].y, s * v[b][k].x);
                 }
             }
@@ -492,18 +506,19 @@ struct Back {
     template <int R>
     __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
         spectrum.multiply<R>(v);
-        passes<true, 0, (PASSES > 1)>(v, twiddle, Store<true>{out, lines, image, nullptr, true});
+        passes<true, 0, (PASSES > 1)>(v, twiddle, Store<true>{out, lines, image, nullptr, true, {}});
     }
 };
 
 // Convolves lines of the image: padded with zeros, transformed, multiplied by a real spectrum, transformed back. May
 // work in place. `twiddle` is followed by the table for the reversed radices.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    fft_convolve(const cplx *in, cplx *out, Lines lines, Side image, const real *__restrict__ factors, Side whole,
+    fft_convolve(const cplx *in, cplx *out, Lines lines, Side image, const real *factors, Side whole,
                  const cplx *__restrict__ twiddle) {
+    begin_kernel();
     constexpr int R = radix<false, 0>(), LAST = radix<false, PASSES - 1>();
     cplx v[EACH<R>][R];
-    load<false, true>(v, in, lines, image, nullptr, false);
+    load<false, true>(v, in, lines, image, nullptr, false, {});
     Spectrum spectrum{factors, lines, whole};
     spectrum.prefetch<LAST>();
     passes<false, 0, false>(v, twiddle, Back{out, lines, image, spectrum, twiddle + (N - R)});
@@ -514,15 +529,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 // One pass of lines of `points` points; `done` is the product of the earlier radices. Transforms lines `first` and
 // later. With IN_SCRATCH or OUT_SCRATCH these are next to one another. The last pass multiplies by the image's factors,
-// by the spectrum or by `scale`. If `reals` is not null, it receives the real parts, and `out` is not written.
+// by the spectrum or by `scale`. If `reals` is not null, it receives the real parts, and `out` is not written. Nothing
+// is written if the check has failed.
 #define IN_SCRATCH 1
 #define OUT_SCRATCH 2
 #define INVERSE 4
 extern "C" __global__ void __launch_bounds__(256)
     fft_pass(const cplx *in, cplx *out, Lines lines, unsigned first, Side from, Side to, Side whole,
              const real *__restrict__ from_factor, const real *__restrict__ to_factor,
-             const real *__restrict__ spectrum, real *reals, real scale, int points, int done, int flags,
-             const cplx *__restrict__ roots) {
+             const real *spectrum, real *reals, real scale, int points, int done, int flags,
+             const cplx *__restrict__ roots, input_check check) {
+    begin_kernel();
+    if (has_failed(check)) return;
     bool inverse = flags & INVERSE;
     int butterflies = points / RADIX;
     unsigned index = blockIdx.x * blockDim.x + threadIdx.x, q = first + index;
@@ -566,7 +584,8 @@ extern "C" __global__ void __launch_bounds__(256)
 // or -n to -1 if the axis' bit of `half` is set. Q at -x is the conjugate of Q at x, and so are their transforms:
 // their sum is twice the real part. Displacement -n has no partner +n, and images of n voxels never need it.
 extern "C" __global__ void __launch_bounds__(256)
-    place_kernel(const cplx *__restrict__ q, cplx *grid, int nx, int ny, int nz, int gy, int gz, int half) {
+    place_kernel(const cplx *q, cplx *grid, int nx, int ny, int nz, int gy, int gz, int half) {
+    begin_kernel();
     bool low = half & 2, deep = half & 4;
     long long voxels = (long long)nx * ny * nz;
     for (long long i = blockIdx.x * 256ll + threadIdx.x; i < voxels; i += gridDim.x * 256ll) {

@@ -77,18 +77,35 @@ __device__ __forceinline__ int relative_start(u32 start, u32 tile_start, const l
     return from;
 }
 
-// Values in the order of the points; blockIdx.y is an array.
+// Values in the order of the points; blockIdx.y is an array. The check is of the values.
 extern "C" __global__ void __launch_bounds__(256)
-sort_values(const cplx *values, const u32 *order, u64 n, cplx *sorted)
+sort_values(const cplx *values, const u32 *order, u64 n, cplx *sorted, input_check check)
 {
+    begin_kernel();
     const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
-    if (i < n) sorted[blockIdx.y * n + i] = values[blockIdx.y * n + order[i]];
+    if (i < n) {
+        const cplx value = values[blockIdx.y * n + order[i]];
+        check_number(check, value);
+        sorted[blockIdx.y * n + i] = value;
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) end_check(check, gridDim.x * gridDim.y);
+}
+
+// The inverse, for the caller's values. Writes nothing if the check has failed.
+extern "C" __global__ void __launch_bounds__(256)
+restore_values(const cplx *sorted, const u32 *places, u64 n, cplx *values, input_check check)
+{
+    begin_kernel();
+    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
+    if (i < n && !has_failed(check)) values[blockIdx.y * n + i] = sorted[blockIdx.y * n + places[i]];
 }
 
 // places = the inverse permutation of order.
 extern "C" __global__ void __launch_bounds__(256)
 invert_order(const u32 *order, u64 n, u32 *places)
 {
+    begin_kernel();
     const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
     if (i < n) places[order[i]] = (u32)i;
 }
@@ -207,6 +224,7 @@ extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
 sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, u32 few, const cplx *partial,
              u64 partial_planes, cplx *cells)
 {
+    begin_kernel();
     const u32 warp = threadIdx.x / 32;
     const u32 blocks_few = (grid.tile[2] + SUM_WARPS - 1) / SUM_WARPS, all_few = few * blocks_few;
     const bool shared = blockIdx.x >= all_few;
@@ -245,10 +263,11 @@ struct __align__(16) sixteen_bytes {
 };
 
 // Input of a warp that spreads: a list of points, and at most ARRAYS arrays of their n values from array `array0` on.
+// The values are in the order of the points if `order` is null.
 struct samples {
     const point *points;
     const u16 *planes;
-    const u32 *list;
+    const u32 *list, *order;
     const cplx *values;
     u64 n;
     u32 array0, arrays;
@@ -338,7 +357,8 @@ __device__ __forceinline__ void write_taps(const window_polynomials &polynomials
 
 // Writes the record of sample `at` of the list, or zeros past its end. Returns the window's first plane in the tile.
 __device__ __forceinline__ int write_record(const window_polynomials &polynomials, const layout &grid,
-                                            const corner &tile, const samples &from, u64 at, bool exists, real *record)
+                                            const corner &tile, const samples &from, u64 at, bool exists, real *record,
+                                            const input_check &check)
 {
     #pragma unroll
     for (int i = 0; i < AT_VALUES / PER_16; i++) {
@@ -353,12 +373,14 @@ __device__ __forceinline__ int write_record(const window_polynomials &polynomial
     int z = 0x7fffffff;
     if (exists) {
         const u32 i = from.list[at];
+        const u32 place = from.order ? from.order[i] : i;
         const point p = from.points[i];
         z = relative_start(from.planes[i], tile.z, grid, 2);
         #pragma unroll
         for (int a = 0; a < ARRAYS; a++)
             if (ARRAYS == 1 || from.array0 + a < from.arrays) {
-                const cplx value = from.values[(from.array0 + a) * from.n + i];
+                const cplx value = from.values[(from.array0 + a) * from.n + place];
+                check_number(check, value);
                 broadcast[2 * a] = value.x;
                 broadcast[2 * a + 1] = value.y;
             }
@@ -431,13 +453,14 @@ __device__ __forceinline__ void add_batch(const real *records, u32 count, int z,
 }
 
 // Sums the samples of each segment. The sums go to the grid or, for a segment of a cut tile, to the planes of `partial`
-// from its number in `slots` on. `values` are in the order of the points. The `arrays` arrays of n values follow each
-// other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them.
+// from its number in `slots` on. `values` are in the order of the points if `order` is null. The `arrays` arrays of n
+// values follow each other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n, const u32 *list,
-       const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays, const cplx *values,
-       cplx *cells, cplx *partial, u64 partial_planes)
+       const u32 *order, const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays,
+       const cplx *values, cplx *cells, cplx *partial, u64 partial_planes, input_check check)
 {
+    begin_kernel();
     __shared__ __align__(16) real records[WARPS][32 * RECORD];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, array0 = blockIdx.y * ARRAYS;
     const u64 nth = (u64)blockIdx.x * WARPS + warp;
@@ -445,7 +468,7 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
     const u32 number = schedule[nth];
     const segment part = segments[number];
     const corner tile = corner_of(grid, part.tile);
-    const samples from = {points, plane_of, list, values, n, array0, arrays};
+    const samples from = {points, plane_of, list, order, values, n, array0, arrays};
     destination to = destination_of(grid, tile, part, slots + number, array0, cells, partial, partial_planes);
 
     cplx sums[ARRAYS][ROWS][W];
@@ -459,9 +482,10 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
     for (u32 batch = 0; batch < part.count; batch += 32) {
         const u32 left = part.count - batch;
         const int z = write_record(polynomials, grid, tile, from, part.first + batch + lane, lane < left,
-                                   records[warp] + lane * RECORD);
+                                   records[warp] + lane * RECORD, check);
         add_batch(records[warp], left, z, sums, now, to, array0, arrays);
     }
+    if (lane == 0) end_check(check, count * gridDim.y);
     advance(sums, now, to.end_plane, to, array0, arrays);
 }
 
@@ -545,16 +569,18 @@ struct sample {
     cplx value;
 };
 
-__device__ __forceinline__ sample load_sample(const point *points, const u16 *plane_of, const cplx *values, u32 i)
+// `place` is the place of the value of point i.
+__device__ __forceinline__ sample load_sample(const point *points, const u16 *plane_of, const cplx *values, u32 i,
+                                              u32 place)
 {
-    return {points[i], plane_of[i], values[i]};
+    return {points[i], plane_of[i], values[place]};
 }
 
 // Writes the taps and values of 32 samples, one per lane, zeros past the end of the list. `touches`: the groups
 // of 8 planes that the window of the lane's sample touches.
 __device__ __forceinline__ void write_batch(const window_polynomials &polynomials, const layout &grid,
                                             const corner &tile, const sample &s, bool exists, float *taps,
-                                            bool touches[EIGHTS])
+                                            bool touches[EIGHTS], const input_check &check)
 {
     const u32 lane = threadIdx.x & 31;
     clear_rows<TAPS_X, TILE_CELLS_X>(taps);
@@ -565,6 +591,7 @@ __device__ __forceinline__ void write_batch(const window_polynomials &polynomial
     #pragma unroll
     for (int h = 0; h < EIGHTS; h++) touches[h] = false;
     if (exists) {
+        check_number(check, s.value);
         const int z = relative_start(s.plane, tile.z, grid, 2);
         #pragma unroll
         for (int h = 0; h < EIGHTS; h++) touches[h] = z < 8 * h + 8 && z + W > 8 * h;
@@ -686,9 +713,10 @@ __device__ __forceinline__ void write_tile(const layout &grid, const corner &til
 // The same as `spread`, in single precision, for tiles of up to 8 EIGHTS planes; blockIdx.y is an array.
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n,
-              const u32 *list, const segment *segments, const u32 *schedule, const u64 *slots, u32 count,
-              const cplx *values, cplx *cells, cplx *partial, u64 partial_planes)
+              const u32 *list, const u32 *order, const segment *segments, const u32 *schedule, const u64 *slots,
+              u32 count, const cplx *values, cplx *cells, cplx *partial, u64 partial_planes, input_check check)
 {
+    begin_kernel();
     __shared__ __align__(16) float all_taps[WARPS][TAPS_LEN];
     const u32 lane = threadIdx.x & 31;
     const u64 nth = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
@@ -706,18 +734,24 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
         #pragma unroll
         for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] = 0;
 
-    // While 32 samples are multiplied, the next 32 are loaded, and the list of the 32 after those.
+    // While 32 samples are multiplied, the next 32 are loaded, the places of the values of the 32 after those, and the
+    // list of the 32 after those.
     const u32 *next = list + part.first + lane;
     u32 left = part.count;
     u32 i = lane < left ? *next : 0;
-    sample s = load_sample(points, plane_of, values, i);
-    i = lane + 32 < left ? next[32] : 0;
+    u32 later = lane + 32 < left ? next[32] : 0;
+    sample s = load_sample(points, plane_of, values, i, order ? order[i] : i);
+    i = later;
+    u32 place = order ? order[i] : i;
+    later = lane + 64 < left ? next[64] : 0;
     for (; left > 0; left = left > 32 ? left - 32 : 0) {
         bool touches[EIGHTS];
-        write_batch(polynomials, grid, tile, s, lane < left, taps, touches);
-        if (lane + 32 < left) s = load_sample(points, plane_of, values, i);
+        write_batch(polynomials, grid, tile, s, lane < left, taps, touches, check);
+        if (lane + 32 < left) s = load_sample(points, plane_of, values, i, place);
         next += 32;
-        i = lane + 64 < left ? next[32] : 0;
+        i = later;
+        place = order ? order[i] : i;
+        later = lane + 96 < left ? next[64] : 0;
         u32 touching[EIGHTS];
         #pragma unroll
         for (int h = 0; h < EIGHTS; h++) touching[h] = __ballot_sync(ALL, touches[h]);
@@ -725,6 +759,7 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
         add_batch(taps, left, touching, sums);
         __syncwarp();
     }
+    if (lane == 0) end_check(check, count * gridDim.y);
     write_tile(grid, tile, part, slots + number, sums, cells, partial, partial_planes);
 }
 
@@ -899,8 +934,9 @@ __device__ __forceinline__ real sum_over_group(cplx part)
 // Shared memory: the tile (if staged), then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
-            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)
+            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values, input_check check)
 {
+    begin_kernel();
     extern __shared__ __align__(16) unsigned char shared[];
     const segment part = segments[schedule[blockIdx.x]];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
@@ -960,7 +996,7 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
         cplx value;
         value.x = lane & 1 ? other : even;
         value.y = lane & 1 ? odd : other;
-        if (s < count) values[blockIdx.y * n + to] = value;
+        if (s < count && !has_failed(check)) values[blockIdx.y * n + to] = value;
         __syncwarp();
     }
 }
@@ -998,11 +1034,26 @@ __device__ __forceinline__ cplx sum_window(const layout &grid, u32 x, u32 row, c
     return sum;
 }
 
+// A point, the row where its window starts, and the place of its value.
+struct gathered {
+    point p;
+    u32 row, place;
+};
+
+// Loads a point of the segment; the first one in place of those past its end.
+__device__ __forceinline__ gathered load_point(const point *points, const u16 *plane_of, const u32 *order,
+                                               const segment &part, u32 nth)
+{
+    const u64 i = part.first + (nth < part.count ? nth : 0);
+    return {points[i], plane_of[i], order ? order[i] : (u32)i};
+}
+
 // The same in 2D. The grid's z takes the place of y, also in TILE_Y. Shared memory: the tile (if staged).
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
-            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values)
+            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values, input_check check)
 {
+    begin_kernel();
     extern __shared__ __align__(16) unsigned char shared[];
     const segment part = segments[schedule[blockIdx.x]];
     const corner tile = corner_of(grid, part.tile);
@@ -1010,11 +1061,13 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
     cplx *staged = (cplx *)shared;
     if (STAGED) stage_tile(grid, tile, tile.z, field, staged);
     bool staging = STAGED;
+    // While a sample is summed, the lane's next one is loaded.
+    gathered next = load_point(points, plane_of, order, part, threadIdx.x);
     for (u32 first = 0; first < part.count; first += 32 * GATHER_WARPS) {
         const bool exists = first + threadIdx.x < part.count;
-        const u64 i = part.first + (exists ? first + threadIdx.x : 0);
-        const point p = points[i];
-        const u32 x = p.xy & 0xffff, row = plane_of[i], m = order ? order[i] : (u32)i;
+        const auto [p, row, m] = next;
+        next = load_point(points, plane_of, order, part, first + 32 * GATHER_WARPS + threadIdx.x);
+        const u32 x = p.xy & 0xffff;
         real wx[W], wy[W];
         taps_at(polynomials, p.t[0], wx);
         taps_at(polynomials, p.t[2], wy);
@@ -1025,7 +1078,7 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
         }
         const cplx *at = STAGED ? staged + (row - tile.z) * STRIDE + x - tile.x : staged;
         const cplx sum = sum_window(grid, x, row, wx, wy, field, at);
-        if (exists) values[blockIdx.y * n + m] = sum;
+        if (exists && !has_failed(check)) values[blockIdx.y * n + m] = sum;
     }
 }
 

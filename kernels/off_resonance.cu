@@ -19,6 +19,7 @@ static __device__ double position(double t, double middle, double half) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 voxel_waves(const real *frequencies, const real *decay, double max_rate, double origin, const double *nodes, cplx *out,
             u64 n) {
+    begin_kernel();
     double tau = nodes[blockIdx.y];
     out += blockIdx.y * n;
     for EACH(i, n) {
@@ -36,6 +37,7 @@ voxel_waves(const real *frequencies, const real *decay, double max_rate, double 
 extern "C" __global__ void __launch_bounds__(THREADS)
 sample_waves(const real *times, double middle, double half, double frequency, const double *series, u32 terms,
              u32 functions, cplx *out, u64 n) {
+    begin_kernel();
     u32 first = GROUP * blockIdx.y, columns[GROUP];
 #pragma unroll
     for (u32 g = 0; g < GROUP; g++) columns[g] = min(first + g, functions - 1);
@@ -64,6 +66,7 @@ sample_waves(const real *times, double middle, double half, double frequency, co
 extern "C" __global__ void __launch_bounds__(THREADS)
 series_values(const real *times, double middle, double half, const double *series, u32 terms, u32 functions,
               u32 function, const real *w, real *out, u64 n) {
+    begin_kernel();
     for EACH(m, n) {
         double x = position(times[m], middle, half), term = 1, next = x, sum = 0;
         for (u32 j = 0; j < terms; j++) {

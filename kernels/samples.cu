@@ -117,6 +117,7 @@ extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 passes,
              u32 *digits, u32 *done)
 {
+    begin_kernel();
     __shared__ u32 bins[MAX_PASSES * DIGITS];
     __shared__ bool last;
     for (u32 i = threadIdx.x; i < passes * DIGITS; i += SORT_THREADS) bins[i] = 0;
@@ -293,6 +294,7 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
     NAME(sort_arrays a, u64 n, bin_layout b, const u32 *cells, u32 shift, u32 rounds, const u32 *digits,               \
          state *states, u32 *ticket)                                                                                   \
     {                                                                                                                  \
+        begin_kernel();                                                                                                \
         sort_pass<FIRST>(a, n, b, cells, shift, rounds, digits, states, ticket);                                       \
     }
 SORT_PASS(sort_first, true)
@@ -304,6 +306,7 @@ extern "C" __global__ void __launch_bounds__(256)
 settle(const record *sorted, u64 n, bin_layout b, const u32 *cells, point *points, unsigned short *planes, u32 *order,
        u32 *starts)
 {
+    begin_kernel();
     __shared__ u32 keys[256];
     const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
     u32 key = 0;
@@ -363,6 +366,7 @@ extern "C" __global__ void __launch_bounds__(256)
 count_touching(run_layout l, bin_layout b, const u32 *cells, const u32 *rows, const u32 *columns, const u32 *starts,
                u32 *counts)
 {
+    begin_kernel();
     const u32 tile = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x & 31;
     if (tile >= l.tiles[0] * l.tiles[1] * l.tiles[2]) return;
     const u32 runs = (l.depth + l.width - 1) * l.runs_y * l.runs_x;
@@ -404,6 +408,7 @@ list_touching(run_layout l, bin_layout b, const u32 *cells, const u32 *rows, con
               const u64 *tile_starts, const u64 *firsts, u64 room, u32 few, u32 *list, segment *segments, u32 *planes,
               cut_tile *cut, u64 *cuts)
 {
+    begin_kernel();
     const u64 s = (u64)blockIdx.x * 8 + threadIdx.x / 32;
     const u32 lane = threadIdx.x & 31, tiles = l.tiles[0] * l.tiles[1] * l.tiles[2];
     if (s >= room) return;

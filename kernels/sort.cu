@@ -83,6 +83,7 @@ __device__ __forceinline__ u64 scanned_value(const scan_task &t, u64 i)
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 scan_counts(scan_tasks tasks)
 {
+    begin_kernel();
     __shared__ u64 before_block;
     __shared__ u32 number;
     const scan_task t = tasks.of[blockIdx.y];
@@ -131,6 +132,7 @@ scan_counts(scan_tasks tasks)
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 fill_starts(u32 *starts, u64 bins, u64 n, u64 *all_states, u64 *ticket)
 {
+    begin_kernel();
     __shared__ u32 after_block, number, of_warp[8];
     if (threadIdx.x == 0) number = (u32)atomicAdd(ticket, 1ull);
     __syncthreads();
@@ -207,6 +209,7 @@ __device__ __forceinline__ u32 tile_of_segment(const u64 *firsts, u32 tiles, u64
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 cut_tiles(const u32 *starts, u32 span, const u64 *firsts, u32 tiles, u64 room, segment *segments)
 {
+    begin_kernel();
     const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     if (s >= room) return;
     segment out = {0, 0, 0, 0, 0};
@@ -247,6 +250,7 @@ __device__ __forceinline__ u32 length_class(u32 count, u32 length)
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 count_classes(schedule_tasks tasks)
 {
+    begin_kernel();
     __shared__ u32 counts[CLASSES];
     const schedule_task t = tasks.of[blockIdx.y];
     const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
@@ -263,6 +267,7 @@ count_classes(schedule_tasks tasks)
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 fill_schedule(schedule_tasks tasks)
 {
+    begin_kernel();
     __shared__ u32 of_warp[8][CLASSES], first[CLASSES];
     const schedule_task t = tasks.of[blockIdx.y];
     const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;

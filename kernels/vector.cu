@@ -51,6 +51,7 @@ static __device__ void grid_sum(double value, double *partial, u32 *ticket, doub
 // z = x y for each of `count` arrays x of n; y is one array.
 extern "C" __global__ void __launch_bounds__(THREADS)
 multiply(const cplx *x, const cplx *y, cplx *z, u64 n, u64 count) {
+    begin_kernel();
     for EACH(i, n) {
         cplx b = y[i];
         for (u64 c = 0; c < count; c++) {
@@ -64,6 +65,7 @@ multiply(const cplx *x, const cplx *y, cplx *z, u64 n, u64 count) {
 // z = z + sum over `count` arrays of conj(x) y.
 extern "C" __global__ void __launch_bounds__(THREADS)
 add_conj_products(const cplx *x, const cplx *y, cplx *z, u64 n, u64 count) {
+    begin_kernel();
     for EACH(i, n) {
         cplx sum = z[i];
         for (u64 c = 0; c < count; c++) {
@@ -75,9 +77,11 @@ add_conj_products(const cplx *x, const cplx *y, cplx *z, u64 n, u64 count) {
     }
 }
 
-// z = w x for each of `count` arrays x of n; w is one array.
+// z = w x for each of `count` arrays x of n; w is one array. Writes nothing if the check has failed.
 extern "C" __global__ void __launch_bounds__(THREADS)
-apply_weights(const real *w, const cplx *x, cplx *z, u64 n, u64 count) {
+apply_weights(const real *w, const cplx *x, cplx *z, u64 n, u64 count, input_check check) {
+    begin_kernel();
+    if (has_failed(check)) return;
     for EACH(i, n) {
         real a = w[i];
         for (u64 c = 0; c < count; c++) {
@@ -91,12 +95,14 @@ apply_weights(const real *w, const cplx *x, cplx *z, u64 n, u64 count) {
 // y = y + a x.
 extern "C" __global__ void __launch_bounds__(THREADS)
 axpy(double a, const cplx *x, cplx *y, u64 n) {
+    begin_kernel();
     for EACH(i, n) y[i] = multiply_add((real)a, x[i], y[i]);
 }
 
 // out = Re <x, y>.
 extern "C" __global__ void __launch_bounds__(THREADS)
 dot(const cplx *x, const cplx *y, u64 n, double *partial, u32 *ticket, double *out) {
+    begin_kernel();
     double sum = 0;
     for EACH(i, n) {
         cplx a = x[i], b = y[i];
@@ -109,6 +115,7 @@ dot(const cplx *x, const cplx *y, u64 n, double *partial, u32 *ticket, double *o
 extern "C" __global__ void __launch_bounds__(THREADS)
 cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q, cplx *x, cplx *r, u64 n, double *partial,
         u32 *ticket, double *out) {
+    begin_kernel();
     real a = *pq > 0 ? (real)(*rr / *pq) : 0;
     double sum = 0;
     for EACH(i, n) {
@@ -127,6 +134,7 @@ cg_step(const double *rr, const double *pq, const cplx *p, const cplx *q, cplx *
 // block.
 extern "C" __global__ void __launch_bounds__(THREADS)
 projections(const cplx *v, const cplx *x, u64 n, u32 count, double *partial, u32 *ticket, double *out) {
+    begin_kernel();
     __shared__ bool last;
     double sums[2 * MOST_PROJECTIONS] = {};
     for EACH(i, n) {
@@ -168,6 +176,7 @@ projections(const cplx *v, const cplx *x, u64 n, u32 count, double *partial, u32
 extern "C" __global__ void __launch_bounds__(THREADS)
 subtract_projections(const cplx *v, cplx *x, u64 n, u32 count, const double *products, double a, double b, double c,
                      double d, double *partial, u32 *ticket, double *out) {
+    begin_kernel();
     const double inverse[MOST_PROJECTIONS] = {a, b, c, d};
     cplx factor[MOST_PROJECTIONS];
 #pragma unroll
@@ -194,6 +203,7 @@ subtract_projections(const cplx *v, cplx *x, u64 n, u32 count, const double *pro
 // p = r + (rr_new / rr) p.
 extern "C" __global__ void __launch_bounds__(THREADS)
 cg_direction(const double *rr_new, const double *rr, const cplx *r, cplx *p, u64 n) {
+    begin_kernel();
     real b = *rr > 0 ? (real)(*rr_new / *rr) : 0;
     for EACH(i, n) p[i] = multiply_add(b, p[i], r[i]);
 }
@@ -202,6 +212,7 @@ cg_direction(const double *rr_new, const double *rr, const cplx *r, cplx *p, u64
 // [axes][voxels], or null for 1.
 extern "C" __global__ void __launch_bounds__(THREADS)
 add_differences(u64 nx, u64 ny, u64 nz, u32 axes, const real *weights, double lambda, const cplx *x, cplx *y) {
+    begin_kernel();
     u64 voxels = nx * ny * nz;
     for EACH(i, voxels) {
         u64 n[3] = {nx, ny, nz}, stride = 1;
@@ -233,6 +244,7 @@ add_differences(u64 nx, u64 ny, u64 nz, u32 axes, const real *weights, double la
 extern "C" __global__ void __launch_bounds__(THREADS)
 csr_multiply(double a, const u32 *rows, const u32 *columns, const cplx *values, const cplx *x, double b, cplx *y,
              u64 n) {
+    begin_kernel();
     for EACH(i, n) {
         cplx sum = {0, 0};
         for (u64 e = rows[i]; e < rows[i + 1]; e++) {
@@ -250,6 +262,7 @@ csr_multiply(double a, const u32 *rows, const u32 *columns, const cplx *values, 
 // out(m) = w(m) exp(i 2 pi k(m).shift). A null w is 1. ky and kz may be null.
 extern "C" __global__ void __launch_bounds__(THREADS)
 ramp(const real *kx, const real *ky, const real *kz, double sx, double sy, double sz, const real *w, cplx *out, u64 n) {
+    begin_kernel();
     for EACH(i, n) {
         double turns = sx * kx[i];
         if (ky) turns += sy * ky[i];
@@ -274,6 +287,7 @@ struct Spectrum {
 // Fills the table of a spectrum.
 extern "C" __global__ void __launch_bounds__(THREADS)
 fill_spectrum(Spectrum s) {
+    begin_kernel();
     for EACH(i, s.points) {
         double k = ((double)i - 1) / s.steps, sum = 0;
         for (u32 j = 0; j < s.len; j++) sum += s.h[j] * cospi(2 * k * (j - s.middle));
@@ -296,6 +310,7 @@ static __device__ double spectrum_at(const Spectrum &s, double k) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 spectral_sum(const real *kx, const real *ky, const real *kz, const real *w, u64 n, double largest, Spectrum x, Spectrum y,
              Spectrum z, double nx, double ny, double nz, double *partial, u32 *ticket, double *out) {
+    begin_kernel();
     const double far = __longlong_as_double(0x7ff0000000000000ll);
     double sum = 0, nearest = far;
     for EACH(i, n) {
@@ -317,6 +332,7 @@ spectral_sum(const real *kx, const real *ky, const real *kz, const real *w, u64 
 // ~0 if all are smaller. `latest`, the complement of the index, and `ticket` are 0 before and after.
 extern "C" __global__ void __launch_bounds__(THREADS)
 first_beyond(const cplx *x, u64 n, real limit, u64 *latest, u32 *ticket, volatile u64 *first) {
+    begin_kernel();
     u64 mine = 0;
     for EACH(i, n) {
         cplx a = x[i];
@@ -332,8 +348,18 @@ first_beyond(const cplx *x, u64 n, real limit, u64 *latest, u32 *ticket, volatil
     *first = ~found;
 }
 
+// Makes the check of n numbers.
+extern "C" __global__ void __launch_bounds__(THREADS)
+check_input(const cplx *x, u64 n, input_check check) {
+    begin_kernel();
+    for EACH(i, n) check_number(check, x[i]);
+    __syncthreads();
+    if (threadIdx.x == 0) end_check(check, gridDim.x);
+}
+
 // Copies a number to the host's memory.
 extern "C" __global__ void publish(const double *x, volatile double *to) {
+    begin_kernel();
     *to = *x;
 }
 
@@ -350,6 +376,7 @@ static __device__ u64 ordered_bits(double x) {
 extern "C" __global__ void __launch_bounds__(THREADS)
 check_values(const real *from, u64 n, u64 stride, double low, double high, real *to, u32 wraps, double top,
              u64 *found) {
+    begin_kernel();
     __shared__ u64 of_warp[3][THREADS / 32];
     double least = 1.0 / 0.0, largest = -1.0 / 0.0;
     u64 first = ~0ull;

@@ -9,7 +9,7 @@ use recon::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 
 mod common;
-use common::say;
+use common::{root, say};
 
 const ARCHITECTURES: [&str; 7] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 
@@ -42,6 +42,22 @@ fn some_of_each() -> Vec<Kernels> {
         at.into_iter().map(|i| of[i].clone()).collect::<Vec<_>>()
     };
     names.into_iter().flat_map(some).collect()
+}
+
+/// Launches let a kernel start before earlier ones have ended, so that each must wait for them first.
+#[test]
+fn every_kernel_waits_for_the_earlier_ones() {
+    let mut kernels = 0;
+    for file in std::fs::read_dir(root().join("kernels")).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        for kernel in text.split("extern \"C\" __global__").skip(1) {
+            let body = kernel.split_once('{').unwrap().1.trim_start_matches(['\\', '\n', ' ']);
+            assert!(body.starts_with("begin_kernel();"), "{path:?}: {}", kernel.split_once('{').unwrap().0);
+            kernels += 1;
+        }
+    }
+    assert!(kernels > 50, "{kernels} kernels");
 }
 
 /// Checks that keys are unique. Two kernels with the same key would be confused, in the folder and in the memory of the

@@ -14,7 +14,7 @@ pub(crate) mod spectral_sums;
 
 use crate::base::error::Result;
 use crate::base::geometry::CheckedValues;
-use crate::base::input_check::{self, PendingCheck};
+use crate::base::input_check::PendingCheck;
 use crate::base::interrupt;
 pub use crate::base::off_resonance::OffResonance;
 pub use crate::base::real::Element;
@@ -229,8 +229,15 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Returns the index and value of the first number whose real or imaginary part is NaN or not below `limit` in
     /// magnitude.
     fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
-    /// Begins the same check, without its index, while more work is queued; `None` if the backend waits for all work.
-    fn begin_check(&self, _values: Complexes<Self, T>, _limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
+    /// Begins the same check, without its index, as part of the transform that follows; `None` if the backend cannot.
+    /// `at_once` says whether one call of [`Backend::samples_to_image`] or [`Backend::image_to_samples`] reads all
+    /// values.
+    fn begin_check(
+        &self,
+        _values: Complexes<Self, T>,
+        _limit: T,
+        _at_once: bool,
+    ) -> Result<Option<Box<dyn PendingCheck>>> {
         Ok(None)
     }
     /// Returns an error unless an address of the caller is in memory that this backend's GPU reads.
@@ -315,7 +322,6 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     ) -> Result<()> {
         self.spread(g, values, Self::reborrow(&mut grid));
         interrupt::check("an adjoint transform")?;
-        input_check::confirm()?;
         self.grid_to_image(f, grid, image);
         Ok(())
     }
@@ -331,7 +337,6 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     ) -> Result<()> {
         self.image_to_grid(f, image, Self::reborrow(&mut grid));
         interrupt::check("a forward transform")?;
-        input_check::confirm()?;
         self.interpolate(g, Self::as_view(&grid), values);
         Ok(())
     }

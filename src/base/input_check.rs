@@ -1,108 +1,102 @@
-//! Checks of a call's input on a GPU that run while the transform is being queued.
+//! Checks of a call's input that the kernels of a transform on a GPU make.
 //!
-//! A check that is waited for at once costs a small transform more than its kernels. Therefore the check is left in
-//! this thread while the transform is queued, and [`confirm`] waits for it before the transform writes the caller's
-//! output.
+//! A check of its own costs a small transform as much as one of its steps. Therefore the kernels that read the caller's
+//! input check it, and those that write the caller's output write nothing if the check has failed. The host learns the
+//! result when all is queued. The check is left in this thread meanwhile.
 
-use crate::base::error::{bail, Result};
+use crate::base::error::Result;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
-/// A check that may still be running. Dropping it waits for its end.
+/// A check that kernels make. Dropping it waits for its end.
 pub trait PendingCheck {
-    /// Waits for the result: whether all numbers are below the limit.
+    /// Returns the parameters of the kernels.
+    fn in_kernels(&self) -> KernelCheck;
+    /// Waits for the result: whether all numbers are below the limit. The kernels that make the check are queued.
     fn wait(&mut self) -> Result<bool>;
 }
 
-/// State of this thread's check.
-#[derive(Default)]
-enum CheckState {
-    /// No check, or one that all numbers have passed.
-    #[default]
-    Clear,
-    Running(Box<dyn PendingCheck>),
-    /// A number is not below the limit. Nothing was written.
-    Exceeded,
+/// Parameters of kernels that check input, or that write output.
+#[derive(Debug, Clone, Copy)]
+pub struct KernelCheck {
+    /// Parts of numbers must be smaller than this in magnitude.
+    pub limit: f64,
+    /// Address on the GPU of the state of the check.
+    pub state: u64,
+    /// Address for the GPU of the word for the host.
+    pub word: u64,
+    /// Whether the kernels of the transform make the check. Otherwise it was queued before them.
+    pub is_merged: bool,
 }
 
 thread_local! {
-    static STATE: RefCell<CheckState> = const { RefCell::new(CheckState::Clear) };
+    static RUNNING: RefCell<Option<Box<dyn PendingCheck>>> = const { RefCell::new(None) };
 }
 
-/// Sets the state of this thread, and returns the previous one.
-fn replace(state: CheckState) -> CheckState {
+/// Sets the check of this thread, and returns the previous one.
+fn replace(check: Option<Box<dyn PendingCheck>>) -> Option<Box<dyn PendingCheck>> {
     // A thread that is ending has no thread-local storage.
-    STATE.try_with(|slot| slot.replace(state)).unwrap_or_default()
+    RUNNING.try_with(|slot| slot.replace(check)).unwrap_or_default()
 }
 
-/// Guard that restores the state of an outer call.
-struct OuterState(CheckState, PhantomData<*const ()>);
+/// Guard that restores the check of an outer call.
+struct OuterCheck(Option<Box<dyn PendingCheck>>, PhantomData<*const ()>);
 
-impl Drop for OuterState {
+impl Drop for OuterCheck {
     fn drop(&mut self) {
-        drop(replace(std::mem::take(&mut self.0)));
+        drop(replace(self.0.take()));
     }
 }
 
-/// Calls `compute` while the check runs. `compute` must call [`confirm`] before it writes the caller's output. Returns
-/// false if a number was not below the limit: the output is then unchanged.
+/// Calls `compute`, whose kernels make this check with the parameters of [`in_kernels`]. Returns false if a number was
+/// not below the limit: the output is then unchanged.
 pub(crate) fn run_during(check: Box<dyn PendingCheck>, compute: impl FnOnce() -> Result<()>) -> Result<bool> {
-    let _outer = OuterState(replace(CheckState::Running(check)), PhantomData);
-    let result = compute();
-    match replace(CheckState::Clear) {
-        CheckState::Exceeded => return Ok(false),
-        CheckState::Running(_) => assert!(result.is_err(), "the transform has not confirmed its input"),
-        CheckState::Clear => {}
+    let _outer = OuterCheck(replace(Some(check)), PhantomData);
+    compute()?;
+    match replace(None) {
+        Some(mut check) => check.wait(),
+        None => unreachable!("the check of a call stays until its end"),
     }
-    result.map(|()| true)
 }
 
-/// Waits for this thread's check, if it has one.
-///
-/// # Errors
-/// `NotFinite` if a number is not below the limit. The caller of [`run_during`] finds out which.
-pub(crate) fn confirm() -> Result<()> {
-    let CheckState::Running(mut check) = replace(CheckState::Clear) else { return Ok(()) };
-    if !check.wait()? {
-        replace(CheckState::Exceeded);
-        bail!(NotFinite, "a number of the input is not finite or too large");
-    }
-    Ok(())
+/// Returns the parameters of this thread's check, if it has one.
+pub(crate) fn in_kernels() -> Option<KernelCheck> {
+    RUNNING.try_with(|slot| slot.borrow().as_ref().map(|check| check.in_kernels())).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::error::ErrorKind;
+    use crate::base::error::{bail, ErrorKind};
 
     struct Known(bool);
 
     impl PendingCheck for Known {
+        fn in_kernels(&self) -> KernelCheck {
+            KernelCheck { limit: f64::from(u8::from(self.0)), state: 0, word: 0, is_merged: true }
+        }
         fn wait(&mut self) -> Result<bool> {
             Ok(self.0)
         }
     }
 
     #[test]
-    fn output_is_written_only_if_the_input_is_confirmed() {
-        confirm().unwrap();
+    fn a_check_belongs_to_its_call() {
+        let limit = || in_kernels().map(|check| check.limit);
+        assert_eq!(limit(), None);
         for good in [true, false] {
-            let mut written = false;
-            let mut compute = || {
+            let result = run_during(Box::new(Known(good)), || {
+                assert_eq!(limit(), Some(f64::from(u8::from(good))));
                 // A nested call with a check of its own.
-                assert!(!run_during(Box::new(Known(false)), confirm).unwrap());
-                confirm()?;
-                written = true;
-                confirm()
-            };
-            assert_eq!(run_during(Box::new(Known(good)), &mut compute).unwrap(), good);
-            assert_eq!(written, good);
+                assert!(!run_during(Box::new(Known(false)), || Ok(assert_eq!(limit(), Some(0.0)))).unwrap());
+                Ok(assert_eq!(limit(), Some(f64::from(u8::from(good)))))
+            });
+            assert_eq!(result.unwrap(), good);
+            assert_eq!(limit(), None);
         }
-        // An error of the transform itself, before and after it has confirmed the input.
+        // An error of the transform itself.
         let fail = || bail!(Cancelled, "a test");
         assert_eq!(run_during(Box::new(Known(true)), fail).unwrap_err().kind(), ErrorKind::Cancelled);
-        let fail = || confirm().and_then(|()| bail!(Cancelled, "a test"));
-        assert_eq!(run_during(Box::new(Known(true)), fail).unwrap_err().kind(), ErrorKind::Cancelled);
-        confirm().unwrap();
+        assert_eq!(limit(), None);
     }
 }

@@ -113,7 +113,7 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         match input {
             // With coil maps, an adjoint clears the image first.
             Source::Device(_) if self.is_plain_nufft() && !self.combines_coils() => {
-                self.b().begin_check(self.b().read(&self.b().input(input)?), limit)
+                self.b().begin_check(self.b().read(&self.b().input(input)?), limit, self.is_one_batch())
             }
             _ => Ok(None),
         }

@@ -4,7 +4,7 @@ use super::compile::Kernels;
 use super::library::check;
 use super::memory::{DeviceArray, DeviceMemory};
 use super::runtime::{Context, Event, Function, Properties, Stream};
-use crate::backend::{DeviceSlice, DeviceSliceMut, Element, Span};
+use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element, Span};
 use crate::base::error::{bail, Error, Result};
 use cudarc::driver::sys as cu;
 use std::ffi::c_void;
@@ -181,6 +181,14 @@ impl Gpu {
         self.note(self.stream.context.enter().and_then(|_current| {
             // SAFETY: the slice has this number of bytes, and any bits are valid elements.
             check(unsafe { cu::cuMemsetD8Async(address, byte, bytes, self.stream.handle()) }, "filling")
+        }));
+    }
+
+    /// Queues setting one word of an array to 0, while other words of the array are in use.
+    pub fn clear_word(&self, word: DevicePointer<u64>) {
+        self.note(self.stream.context.enter().and_then(|_current| {
+            // SAFETY: the caller has the pointer of an array's element.
+            check(unsafe { cu::cuMemsetD8Async(word.address(), 0, size_of::<u64>(), self.stream.handle()) }, "filling")
         }));
     }
 

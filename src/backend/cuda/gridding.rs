@@ -3,6 +3,7 @@
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
+use super::kernel_check::CheckArguments;
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
 use super::sample_sort::{self, sort_samples, Bins, Counts, SampleLists, SortConfig, SortedPoints};
@@ -19,6 +20,10 @@ const COEFFICIENTS: usize = (MAX_DEGREE + 1) * MAX_WIDTH / 2;
 const SUM_WARPS: usize = 16;
 /// Shared memory per block that every GPU has.
 const STATIC_SHARED: usize = 48 << 10;
+
+/// Maximum number of values that are spread without sorting them first. Up to this number, the time of one more kernel
+/// is longer than that of reading values in any order.
+const DIRECT_VALUES: usize = 1 << 18;
 
 /// Returns the sizes of a grid as three axes.
 fn three(grid: &[usize]) -> [usize; 3] {
@@ -98,9 +103,10 @@ impl SpreadingConfig {
     fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
         let most = if self.tensor || self.bytes == 8 { 4096 } else { 1024 };
-        // Half of the warps that data-centre GPUs run at once: the sums of more segments would take longer.
-        const WARPS: usize = 1024;
-        let few = (pairs / WARPS).next_multiple_of(32).clamp(128, least);
+        // In 2D all warps that data-centre GPUs run at once. In 3D, where segments write more planes, the sums of more
+        // segments would take longer than is saved.
+        let warps = if self.axes == 2 { 128 * self.warps * self.resident } else { 1024 };
+        let few = (pairs / warps).next_multiple_of(32).clamp(32, least);
         let usual = (pairs >> 15).clamp(few, most);
         let brief = match (self.bytes, self.tensor) {
             (4, true) => 256,
@@ -309,6 +315,7 @@ fn polynomials<T: Real>(taps: &[Vec<f64>]) -> Polynomials<T> {
 /// The kernels of kernels/gridding.cu.
 struct Functions {
     sort_values: Function,
+    restore_values: Function,
     invert_order: Function,
     spread: Function,
     sum_segments: Function,
@@ -321,6 +328,7 @@ impl Functions {
         let function = |name| gpu.function(&kernels, name, 0);
         Ok(Functions {
             sort_values: function("sort_values")?,
+            restore_values: function("restore_values")?,
             invert_order: function("invert_order")?,
             spread: function(if spreading.tensor { "spread_tensor" } else { "spread" })?,
             sum_segments: function("sum_segments")?,
@@ -443,12 +451,19 @@ impl<T: Real> Gridder<T> {
         arrays as u32
     }
 
-    /// Implements [`crate::backend::Backend::spread`].
-    pub fn spread(&self, gpu: &Gpu, values: DeviceSlice<'_, Complex<T>>, grid: DeviceSliceMut<'_, Complex<T>>) {
+    /// Implements [`crate::backend::Backend::spread`]. The check is of the values.
+    pub fn spread(
+        &self,
+        gpu: &Gpu,
+        values: DeviceSlice<'_, Complex<T>>,
+        grid: DeviceSliceMut<'_, Complex<T>>,
+        check: CheckArguments<T>,
+    ) {
         let arrays = self.arrays(values.len(), grid.len());
         // Held while the three kernels are queued, so that no kernels of other calls are queued between them.
         let scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
         assert!(scratch.sorted.len() >= values.len());
+        let is_direct = values.len() <= DIRECT_VALUES;
         let (values, grid) = (values.pointer(), grid.pointer());
         let (sorted, partial, partial_planes) =
             (scratch.sorted.pointer(), scratch.partial.pointer(), self.counts.planes as u64);
@@ -465,15 +480,21 @@ impl<T: Real> Gridder<T> {
         // allocated the buffers for this number.
         unsafe {
             let Functions { sort_values, spread, sum_segments, .. } = &self.functions;
-            launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; values, self.points.order.pointer(), n, sorted);
+            let order = self.points.order.pointer();
+            let (values, order, check) = if is_direct {
+                (values, order, check)
+            } else {
+                launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; values, order, n, sorted, check);
+                (sorted, DevicePointer::NULL, CheckArguments::NONE)
+            };
             if self.spreading.tensor {
                 launch!(gpu, spread, over_segments, block, 0;
-                    self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, sorted, grid,
-                    partial, partial_planes);
+                    self.polynomials, layout, points, planes, n, list, order, segments, schedule, slots, count, values,
+                    grid, partial, partial_planes, check);
             } else {
                 launch!(gpu, spread, over_segments, block, 0;
-                    self.polynomials, layout, points, planes, n, list, segments, schedule, slots, count, arrays, sorted,
-                    grid, partial, partial_planes);
+                    self.polynomials, layout, points, planes, n, list, order, segments, schedule, slots, count, arrays,
+                    values, grid, partial, partial_planes, check);
             }
             if sums > 0 {
                 launch!(gpu, sum_segments, [sums as u32, arrays, 1], [32 * SUM_WARPS as u32, 1, 1], 0;
@@ -482,8 +503,14 @@ impl<T: Real> Gridder<T> {
         }
     }
 
-    /// Implements [`crate::backend::Backend::interpolate`].
-    pub fn interpolate(&self, gpu: &Gpu, grid: DeviceSlice<'_, Complex<T>>, values: DeviceSliceMut<'_, Complex<T>>) {
+    /// Implements [`crate::backend::Backend::interpolate`]. If the check has failed, the values are not written.
+    pub fn interpolate(
+        &self,
+        gpu: &Gpu,
+        grid: DeviceSlice<'_, Complex<T>>,
+        values: DeviceSliceMut<'_, Complex<T>>,
+        check: CheckArguments<T>,
+    ) {
         let arrays = self.arrays(values.len(), grid.len());
         // Held while both kernels are queued, see `spread`.
         let scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
@@ -501,12 +528,13 @@ impl<T: Real> Gridder<T> {
         // SAFETY: the kernels' parameters are these; there are `arrays` arrays of values and of cells, and the plan has
         // allocated the buffer for this number.
         unsafe {
-            let Functions { sort_values, interpolate, .. } = &self.functions;
+            let Functions { restore_values, interpolate, .. } = &self.functions;
             launch!(gpu, interpolate, over_segments, block, self.gathering.shared();
-                self.polynomials, layout, points, planes, order, n, segments, schedule, grid, to);
+                self.polynomials, layout, points, planes, order, n, segments, schedule, grid, to, check);
             if let Some(places) = &self.places {
                 let [over_samples, ..] = blocks(self.samples);
-                launch!(gpu, sort_values, [over_samples, arrays, 1], BLOCK, 0; sorted, places.pointer(), n, values);
+                launch!(gpu, restore_values, [over_samples, arrays, 1], BLOCK, 0;
+                    sorted, places.pointer(), n, values, check);
             }
         }
     }

@@ -13,6 +13,8 @@ pub mod fft;
 pub mod gpu;
 pub mod gridding;
 mod host_word;
+mod kernel_check;
+mod launch;
 pub mod library;
 pub mod memory;
 mod memory_cache;
@@ -35,6 +37,7 @@ use super::{
 use crate::base::error::Result;
 use crate::base::geometry::CheckedValues;
 use crate::base::input_check::PendingCheck;
+use crate::base::interrupt;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
 use crate::base::workers::{SerialExecutor, Workers};
@@ -43,6 +46,7 @@ use direct::DirectSum;
 use fft::{Convolver, GridFft};
 use gpu::Gpu;
 use gridding::Gridder;
+use kernel_check::CheckArguments;
 use memory::DeviceArray;
 use num_complex::Complex;
 use pending_word::PendingWord;
@@ -212,8 +216,13 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn first_exceeding(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<(usize, Complex<T>)>> {
         self.vectors.first_exceeding(&self.gpu, values, limit)
     }
-    fn begin_check(&self, values: Complexes<Self, T>, limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
-        Ok(Some(Box::new(self.vectors.begin_check(&self.gpu, values, limit)?)))
+    fn begin_check(
+        &self,
+        values: Complexes<Self, T>,
+        limit: T,
+        at_once: bool,
+    ) -> Result<Option<Box<dyn PendingCheck>>> {
+        self.vectors.begin_check(&self.gpu, values, limit, at_once)
     }
     fn check_address(&self, address: usize) -> Result<()> {
         self.gpu.check_address(address)
@@ -272,10 +281,40 @@ impl<T: Real> Backend<T> for Cuda<T> {
         Gridder::<T>::bytes(self.gpu.properties(), samples, grid, width, arrays)
     }
     fn spread(&self, g: &Gridder<T>, values: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
-        g.spread(&self.gpu, values, grid);
+        g.spread(&self.gpu, values, grid, CheckArguments::NONE);
     }
     fn interpolate(&self, g: &Gridder<T>, grid: Complexes<Self, T>, values: ComplexesMut<Self, T>) {
-        g.interpolate(&self.gpu, grid, values);
+        g.interpolate(&self.gpu, grid, values, CheckArguments::NONE);
+    }
+    fn samples_to_image(
+        &self,
+        g: &Gridder<T>,
+        f: &GridFft<T>,
+        values: Complexes<Self, T>,
+        mut grid: ComplexesMut<Self, T>,
+        image: ComplexesMut<Self, T>,
+    ) -> Result<()> {
+        g.spread(&self.gpu, values, grid.reborrow(), CheckArguments::of_input());
+        interrupt::check("an adjoint transform")?;
+        f.grid_to_image(&self.gpu, grid, image, CheckArguments::of_output());
+        Ok(())
+    }
+    fn image_to_samples(
+        &self,
+        g: &Gridder<T>,
+        f: &GridFft<T>,
+        image: Complexes<Self, T>,
+        mut grid: ComplexesMut<Self, T>,
+        values: ComplexesMut<Self, T>,
+    ) -> Result<()> {
+        let mut check = CheckArguments::of_input();
+        if check.exists() && !f.can_check(image) {
+            self.vectors.check_input(&self.gpu, image, std::mem::replace(&mut check, CheckArguments::NONE));
+        }
+        f.image_to_grid(&self.gpu, image, grid.reborrow(), check);
+        interrupt::check("a forward transform")?;
+        g.interpolate(&self.gpu, grid.as_slice(), values, CheckArguments::of_output());
+        Ok(())
     }
 
     fn grid_fft(&self, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<GridFft<T>> {
@@ -286,10 +325,10 @@ impl<T: Real> Backend<T> for Cuda<T> {
         grid.iter().fold(0, |sum, n| n.saturating_mul(3 * size_of::<Complex<T>>()).saturating_add(sum))
     }
     fn grid_to_image(&self, f: &GridFft<T>, grid: ComplexesMut<Self, T>, image: ComplexesMut<Self, T>) {
-        f.grid_to_image(&self.gpu, grid, image);
+        f.grid_to_image(&self.gpu, grid, image, CheckArguments::NONE);
     }
     fn image_to_grid(&self, f: &GridFft<T>, image: Complexes<Self, T>, grid: ComplexesMut<Self, T>) {
-        f.image_to_grid(&self.gpu, image, grid);
+        f.image_to_grid(&self.gpu, image, grid, CheckArguments::NONE);
     }
 
     fn convolver(&self, dims: &[usize], kernels: usize) -> Result<Convolver<T>> {

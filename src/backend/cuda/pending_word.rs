@@ -4,7 +4,6 @@ use super::host_word::HostWord;
 use super::library::check;
 use super::runtime::Stream;
 use crate::base::error::{bail, Result};
-use crate::base::input_check::PendingCheck;
 use cudarc::driver::sys as cu;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -13,8 +12,6 @@ use std::time::{Duration, Instant};
 /// Value of the word before the kernel has written its result. No array is that long, and as a double it is a NaN that
 /// no operation returns.
 const PENDING: u64 = u64::MAX - 1;
-/// Result of a check if all numbers are below the limit.
-const ALL_BELOW: u64 = u64::MAX;
 /// Time between two queries of the stream, which find out if it has failed.
 const QUERY_PERIOD: Duration = Duration::from_micros(50);
 
@@ -82,24 +79,5 @@ impl Drop for PendingWord {
             // The word must not be used again before the kernel has written it. A failure is reported by other calls.
             let _ = self.read();
         }
-    }
-}
-
-/// A queued check for numbers that are not finite or too large.
-pub struct NumberCheck(pub PendingWord);
-
-impl NumberCheck {
-    /// Waits for the index of the first number that is not below the limit.
-    pub fn first(&mut self) -> Result<Option<usize>> {
-        Ok(match self.0.read()? {
-            ALL_BELOW => None,
-            index => Some(index as usize),
-        })
-    }
-}
-
-impl PendingCheck for NumberCheck {
-    fn wait(&mut self) -> Result<bool> {
-        Ok(self.first()?.is_none())
     }
 }

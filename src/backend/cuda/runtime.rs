@@ -2,6 +2,7 @@
 
 use super::compile::{self, Kernels};
 use super::host_word::{HostWord, HostWords};
+use super::launch::Launch;
 use super::library::{check, context_exists, context_number, driver};
 use super::memory_cache::DeviceMemoryCache;
 use crate::base::error::{bail, ErrorKind, Result};
@@ -558,24 +559,9 @@ impl Stream {
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
         let _current = self.context.enter()?;
-        let ([gx, gy, gz], [bx, by, bz]) = (grid, block);
-        // SAFETY: the caller's promise; stream and function exist.
-        let status = unsafe {
-            cu::cuLaunchKernel(
-                function.handle.as_ptr(),
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                shared as u32,
-                self.handle,
-                arguments.as_mut_ptr(),
-                null_mut(),
-            )
-        };
-        check(status, function.name)
+        let launch = Launch { grid, block, shared: shared as u32, stream: self.handle };
+        // SAFETY: the caller's promise; stream and function exist, and the function begins with `begin_kernel`.
+        check(unsafe { launch.queue(function.handle.as_ptr(), arguments) }, function.name)
     }
 }
 

@@ -2,14 +2,16 @@
 
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
+use super::kernel_check::{CheckArguments, CheckSlots};
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
-use super::pending_word::{NumberCheck, PendingWord};
+use super::pending_word::PendingWord;
 use super::runtime::Function;
 use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
 use crate::backend::MAX_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, ValueCheck};
 use crate::base::error::Result;
 use crate::base::geometry::CheckedValues;
+use crate::base::input_check::PendingCheck;
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
 use num_complex::Complex;
@@ -32,6 +34,7 @@ pub struct Vectors {
     csr_multiply: Function,
     ramp: Function,
     first_beyond: Function,
+    check_input: Function,
     fill_spectrum: Function,
     spectral_sum: Function,
     publish: Function,
@@ -44,6 +47,7 @@ pub struct Vectors {
     products: DeviceArray<f64>,
     /// For kernels whose last block completes the work: the number of finished blocks, and their largest number.
     ticket: DeviceArray<u64>,
+    checks: CheckSlots,
 }
 
 /// Returns the source with its usual options.
@@ -122,6 +126,7 @@ impl Vectors {
             csr_multiply: function("csr_multiply")?,
             ramp: function("ramp")?,
             first_beyond: function("first_beyond")?,
+            check_input: function("check_input")?,
             fill_spectrum: function("fill_spectrum")?,
             spectral_sum: function("spectral_sum")?,
             publish: function("publish")?,
@@ -130,6 +135,7 @@ impl Vectors {
             partial: gpu.array(2 * MAX_PROJECTIONS * blocks, "sums of vectors")?,
             products: gpu.array(2 * MAX_PROJECTIONS, "sums of vectors")?,
             ticket: gpu.zeros(2, "sums of vectors")?,
+            checks: CheckSlots::new(gpu)?,
         })
     }
 
@@ -137,6 +143,9 @@ impl Vectors {
         [(n as usize).div_ceil(THREADS).clamp(1, self.blocks) as u32, 1, 1]
     }
 }
+
+/// Result of `first_beyond` if all numbers are below the limit.
+const ALL_BELOW: u64 = u64::MAX;
 
 /// Block size of launches.
 const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
@@ -212,13 +221,16 @@ impl Vectors {
         };
     }
 
-    /// Computes z = w x. w is repeated for each array of its length in x and z.
+    /// Computes z = w x. w is repeated for each array of its length in x and z. If this thread's check has failed,
+    /// nothing is written.
     pub fn apply_weights<T: Real>(&self, gpu: &Gpu, w: DeviceSlice<'_, T>, x: ComplexSlice<T>, z: ComplexSliceMut<T>) {
         let (n, count) = (w.len() as u64, arrays(x.len(), w.len()));
         assert_eq!(x.len(), z.len());
         // SAFETY: the kernel's parameters are these; it reads and writes `count` arrays of n elements.
         unsafe {
-            launch!(gpu, &self.apply_weights, self.grid(n), BLOCK, 0; w.pointer(), x.pointer(), z.pointer(), n, count)
+            let check = CheckArguments::<T>::of_output();
+            launch!(gpu, &self.apply_weights, self.grid(n), BLOCK, 0;
+                w.pointer(), x.pointer(), z.pointer(), n, count, check)
         };
     }
 
@@ -369,18 +381,27 @@ impl Vectors {
         };
     }
 
-    /// Queues a check for complex numbers that are not below `limit` (including NaN).
-    pub fn begin_check<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, limit: T) -> Result<NumberCheck> {
-        let check = NumberCheck(PendingWord::new(gpu.stream())?);
-        let (n, first) = (x.len() as u64, check.0.device_address());
-        let (latest, ticket) = (self.ticket.view().part(1..2).pointer(), self.ticket.pointer());
-        // SAFETY: the kernel's parameters are these. It reads n elements, writes one index, and leaves the other two
-        // words unchanged. The check keeps the index's memory until it is written.
-        unsafe {
-            launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x.pointer(), n, limit, latest, ticket, first)
-        };
-        gpu.check_queued()?;
-        Ok(check)
+    /// Implements [`crate::backend::Backend::begin_check`].
+    pub fn begin_check<T: Real>(
+        &self,
+        gpu: &Gpu,
+        x: ComplexSlice<T>,
+        limit: T,
+        at_once: bool,
+    ) -> Result<Option<Box<dyn PendingCheck>>> {
+        let Some(check) = self.checks.begin(gpu, limit.wide(), at_once)? else { return Ok(None) };
+        if !at_once {
+            self.check_input(gpu, x, CheckArguments::of(check.in_kernels()));
+            gpu.check_queued()?;
+        }
+        Ok(Some(Box::new(check)))
+    }
+
+    /// Makes a check of x.
+    pub fn check_input<T: Real>(&self, gpu: &Gpu, x: ComplexSlice<T>, check: CheckArguments<T>) {
+        let n = x.len() as u64;
+        // SAFETY: the kernel's parameters are these; it reads n elements.
+        unsafe { launch!(gpu, &self.check_input, self.grid(n), BLOCK, 0; x.pointer(), n, check) };
     }
 
     /// Computes the sums of [`crate::backend::Backend::spectral_sums`].
@@ -448,7 +469,19 @@ impl Vectors {
         x: ComplexSlice<T>,
         limit: T,
     ) -> Result<Option<(usize, Complex<T>)>> {
-        let Some(index) = self.begin_check(gpu, x, limit)?.first()? else { return Ok(None) };
+        let mut word = PendingWord::new(gpu.stream())?;
+        let (n, first) = (x.len() as u64, word.device_address());
+        let (latest, ticket) = (self.ticket.view().part(1..2).pointer(), self.ticket.pointer());
+        // SAFETY: the kernel's parameters are these. It reads n elements, writes one index, and leaves the other two
+        // words unchanged.
+        unsafe {
+            launch!(gpu, &self.first_beyond, self.grid(n), BLOCK, 0; x.pointer(), n, limit, latest, ticket, first)
+        };
+        gpu.check_queued()?;
+        let index = match word.read()? {
+            ALL_BELOW => return Ok(None),
+            index => index as usize,
+        };
         let mut value = [Complex::new(T::ZERO, T::ZERO)];
         gpu.download(x.part(index..index + 1), &mut value)?;
         Ok(Some((index, value[0])))

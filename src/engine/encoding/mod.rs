@@ -281,6 +281,11 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         (0..count).step_by(batch_size).map(move |first| first..(first + batch_size).min(count))
     }
 
+    /// Returns whether all coils and frames are transformed at once.
+    pub(super) fn is_one_batch(&self) -> bool {
+        self.coils * self.frames <= self.execution.batch_size
+    }
+
     /// Computes the adjoint transform of one or several arrays of samples.
     pub(super) fn to_image(&self, values: Complexes<B, T>, image: ComplexesMut<B, T>) -> Result<()> {
         match &self.trajectory.transform {

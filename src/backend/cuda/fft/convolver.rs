@@ -4,7 +4,7 @@
 //! transforms back and crops z lines, so that the whole doubled grid is never stored. Then y and x are transformed
 //! back. In 2D, y is the middle axis.
 
-use super::lines::{arrays_at_once, check, place_kernels, Arrangement, Buffers, LineFft, Lines, Side};
+use super::lines::{arrays_at_once, check, place_kernels, Arrangement, Buffers, ImageEnd, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use crate::backend::cuda::runtime::Function;
@@ -138,10 +138,10 @@ impl<T: Real> Convolver<T> {
         let ([nx, _, _], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
         if let Some(fft) = self.ffts.get(2) {
             let z = Side::new([1, 0, 0], nx * gy, gz, 0);
-            fft.up(gpu, Lines::new([nx * gy, 1, 1]), &Buffers::InPlace(grid.reborrow()), [z, z], None);
+            fft.up(gpu, Lines::new([nx * gy, 1, 1]), &Buffers::InPlace(grid.reborrow()), [z, z], ImageEnd::PLAIN);
         }
         let y = Side::new([1, nx * gy, 0], nx, gy, 0);
-        self.ffts[1].up(gpu, Lines::new([nx, gz, 1]), &Buffers::InPlace(grid.reborrow()), [y, y], None);
+        self.ffts[1].up(gpu, Lines::new([nx, gz, 1]), &Buffers::InPlace(grid.reborrow()), [y, y], ImageEnd::PLAIN);
         let sides = [Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0)];
         let scale = 1.0 / self.sizes.points() as f64;
         let rows = Lines::new([gy * gz, 1, 1]);
@@ -214,23 +214,35 @@ impl<T: Real> Convolver<T> {
         let ConvolverScratch { rows, planes } = scratch;
         let x_lines = Lines::new([ny * nz * images, 1, 1]);
         let (x_image, x_whole) = (Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0));
-        self.ffts[0].up(gpu, x_lines, &Buffers::Two(x, rows.view_mut()), [x_image, x_whole], None);
+        self.ffts[0].up(gpu, x_lines, &Buffers::Two(x, rows.view_mut()), [x_image, x_whole], ImageEnd::PLAIN);
         if let Some(fft) = self.ffts.get(2) {
             let y_lines = Lines::new([gx, nz * images, 1]);
             let (y_image, y_whole) = (Side::new([1, gx * ny, 0], gx, ny, 0), Side::new([1, gx * gy, 0], gx, gy, 0));
-            self.ffts[1].up(gpu, y_lines, &Buffers::Two(rows.view(), planes.view_mut()), [y_image, y_whole], None);
+            self.ffts[1].up(
+                gpu,
+                y_lines,
+                &Buffers::Two(rows.view(), planes.view_mut()),
+                [y_image, y_whole],
+                ImageEnd::PLAIN,
+            );
             let plane = gx * gy;
             let image = Side::new([1, plane * nz, plane * nz * each], plane, nz, 0);
             let whole = Side::new([1, 0, points], plane, gz, 0);
             let lines = Lines::new([plane, each, kernels.len()]);
             fft.convolve(gpu, lines, &planes.view_mut(), image, spectra, whole);
-            self.ffts[1].down(gpu, y_lines, &Buffers::Two(planes.view(), rows.view_mut()), [y_whole, y_image], None);
+            self.ffts[1].down(
+                gpu,
+                y_lines,
+                &Buffers::Two(planes.view(), rows.view_mut()),
+                [y_whole, y_image],
+                ImageEnd::PLAIN,
+            );
         } else {
             let image = Side::new([1, gx * ny, gx * ny * each], gx, ny, 0);
             let whole = Side::new([1, 0, points], gx, gy, 0);
             let lines = Lines::new([gx, each, kernels.len()]);
             self.ffts[1].convolve(gpu, lines, &rows.view_mut(), image, spectra, whole);
         }
-        self.ffts[0].down(gpu, x_lines, &Buffers::Two(rows.view(), y), [x_whole, x_image], None);
+        self.ffts[0].down(gpu, x_lines, &Buffers::Two(rows.view(), y), [x_whole, x_image], ImageEnd::PLAIN);
     }
 }

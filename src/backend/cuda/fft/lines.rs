@@ -2,6 +2,7 @@
 
 use crate::backend::cuda::compile::Kernels;
 use crate::backend::cuda::gpu::{launch, Gpu};
+use crate::backend::cuda::kernel_check::CheckArguments;
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use crate::backend::cuda::runtime::Function;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
@@ -158,7 +159,7 @@ impl LineLayout {
         let single = bytes == 4;
         // Two passes if registers hold such radices, and enough threads remain to hide memory latency.
         let most = match arrangement {
-            _ if !single || (few && arrangement == Arrangement::Columns) => 16,
+            _ if !single || few => 16,
             Arrangement::Rows if n == 24 * 16 => 24,
             Arrangement::Columns if n.is_multiple_of(16) && n <= 32 * 16 => 32,
             _ => 20,
@@ -332,12 +333,28 @@ struct PassTransform<T> {
     spectrum: Option<(DevicePointer<T>, Side)>,
     /// Destination of real parts instead of the complex result, and their factor.
     reals: Option<(DevicePointer<T>, f64)>,
+    /// If it has failed, nothing is written.
+    check: CheckArguments<T>,
 }
 
-impl<T> PassTransform<T> {
+impl<T: Real> PassTransform<T> {
     fn new(inverse: bool, from: Option<PassEnd<T>>, to: Option<PassEnd<T>>) -> Self {
-        PassTransform { inverse, from, to, spectrum: None, reals: None }
+        PassTransform { inverse, from, to, spectrum: None, reals: None, check: CheckArguments::NONE }
     }
+}
+
+/// The image's end of a transform.
+#[derive(Clone, Copy)]
+pub struct ImageEnd<'a, T> {
+    /// Factor of each point, before the transform of an image and after the transform to an image.
+    pub factor: Option<DeviceSlice<'a, T>>,
+    /// Check of the image that is transformed. A transform to an image writes nothing if it has failed.
+    pub check: CheckArguments<T>,
+}
+
+impl<T: Real> ImageEnd<'_, T> {
+    /// No factors and no check.
+    pub const PLAIN: Self = ImageEnd { factor: None, check: CheckArguments::NONE };
 }
 
 impl<T: Real> LineFft<T> {
@@ -382,6 +399,11 @@ impl<T: Real> LineFft<T> {
         }))
     }
 
+    /// Returns whether [`LineFft::up`] can check the image.
+    pub fn can_check(&self) -> bool {
+        matches!(self.0, Strategy::Shared { .. })
+    }
+
     fn scratch_lines(n: usize) -> usize {
         (SCRATCH / (n * size_of::<Complex<T>>())).max(1)
     }
@@ -393,31 +415,17 @@ impl<T: Real> LineFft<T> {
         (2 + scratch).saturating_mul(n).saturating_mul(size_of::<Complex<T>>())
     }
 
-    /// Transforms lines of the image, each point times its factor, to whole lines, with exp(-i).
-    pub fn up(
-        &self,
-        gpu: &Gpu,
-        lines: Lines,
-        buffers: &Buffers<'_, T>,
-        sides: [Side; 2],
-        factor: Option<DeviceSlice<'_, T>>,
-    ) {
-        self.transform(gpu, false, lines, buffers, sides, [factor, None]);
+    /// Transforms lines of the image to whole lines, with exp(-i).
+    pub fn up(&self, gpu: &Gpu, lines: Lines, buffers: &Buffers<'_, T>, sides: [Side; 2], image: ImageEnd<'_, T>) {
+        self.transform(gpu, false, lines, buffers, sides, image);
     }
 
-    /// Transforms whole lines to lines of the image, each point times its factor, with exp(+i).
-    pub fn down(
-        &self,
-        gpu: &Gpu,
-        lines: Lines,
-        buffers: &Buffers<'_, T>,
-        sides: [Side; 2],
-        factor: Option<DeviceSlice<'_, T>>,
-    ) {
-        self.transform(gpu, true, lines, buffers, sides, [None, factor]);
+    /// Transforms whole lines to lines of the image, with exp(+i).
+    pub fn down(&self, gpu: &Gpu, lines: Lines, buffers: &Buffers<'_, T>, sides: [Side; 2], image: ImageEnd<'_, T>) {
+        self.transform(gpu, true, lines, buffers, sides, image);
     }
 
-    /// Transforms in one direction, with factors on the image's side: before the transform upwards, after it downwards.
+    /// Transforms in one direction.
     fn transform(
         &self,
         gpu: &Gpu,
@@ -425,20 +433,27 @@ impl<T: Real> LineFft<T> {
         lines: Lines,
         buffers: &Buffers<'_, T>,
         [from, to]: [Side; 2],
-        factors: [Option<DeviceSlice<'_, T>>; 2],
+        ImageEnd { factor, check }: ImageEnd<'_, T>,
     ) {
         let [input, output] = buffers.of(lines, from, to);
-        let [before, after] = [factor_of(factors[0], from), factor_of(factors[1], to)];
+        let factor = factor_of(factor, if inverse { to } else { from });
         match &self.0 {
             Strategy::Shared { layout, shared, up, down, roots, .. } => {
                 let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
-                let (function, factor) = if inverse { (down, after) } else { (up, before) };
+                let function = if inverse { down } else { up };
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
-                unsafe { launch!(gpu, function, grid, block, *shared; input, output, lines, from, to, factor, roots) };
+                unsafe {
+                    launch!(gpu, function, grid, block, *shared;
+                        input, output, lines, from, to, factor, roots, check)
+                };
             }
             Strategy::Global { .. } => {
+                assert!(inverse || !check.exists(), "only `down` can check by passes");
+                let [before, after] =
+                    if inverse { [DevicePointer::NULL, factor] } else { [factor, DevicePointer::NULL] };
                 let (from, to) = (PassEnd::new(input, from, before), PassEnd::new(output, to, after));
-                self.by_passes(gpu, lines, &[PassTransform::new(inverse, Some(from), Some(to))]);
+                let transform = PassTransform::new(inverse, Some(from), Some(to));
+                self.by_passes(gpu, lines, &[PassTransform { check, ..transform }]);
             }
         }
     }
@@ -539,7 +554,7 @@ impl<T: Real> LineFft<T> {
                         launch!(
                             gpu, function, grid, block, 0;
                             from.pointer, to.pointer, lines, first, from.side, to.side, whole, from.factor, to.factor,
-                            spectrum, reals, T::of(scale), points, done, flags, roots
+                            spectrum, reals, T::of(scale), points, done, flags, roots, transform.check
                         )
                     };
                     done *= *radix as i32;

@@ -17,13 +17,14 @@ pub use convolver::Convolver;
 
 use super::compile::Kernels;
 use super::gpu::Gpu;
+use super::kernel_check::CheckArguments;
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::runtime::Properties;
 use crate::backend::Span;
 use crate::base::error::{checked_product, Result};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
-use lines::{arrays_at_once, check, Arrangement, Buffers, LineFft, Lines, Side};
+use lines::{arrays_at_once, check, Arrangement, Buffers, ImageEnd, LineFft, Lines, Side};
 use std::ops::Range;
 
 /// See [`crate::backend::Backend::GridFft`].
@@ -92,16 +93,33 @@ impl<T: Real> GridFft<T> {
         let (cells_each, voxels_each) = (self.grid.iter().product::<usize>(), self.dims.iter().product::<usize>());
         let arrays = cells / cells_each;
         assert!(cells == arrays * cells_each && voxels == arrays * voxels_each);
-        let most = (0..self.axes.len()).map(|a| lines_of(a, self.dims, self.grid).1).max().unwrap_or(1);
-        let most = arrays_at_once(most);
+        let most = self.arrays_at_once();
         (0..arrays).step_by(most).map(move |first| {
             let end = (first + most).min(arrays);
             (end - first, first * cells_each..end * cells_each, first * voxels_each..end * voxels_each)
         })
     }
 
-    /// Implements [`crate::backend::Backend::grid_to_image`].
-    pub fn grid_to_image(&self, gpu: &Gpu, mut grid: ComplexSliceMut<T>, mut image: ComplexSliceMut<T>) {
+    /// Returns whether [`GridFft::image_to_grid`] can check these images: one kernel reads all of them.
+    pub fn can_check(&self, image: ComplexSlice<T>) -> bool {
+        let arrays = image.len() / self.dims.iter().product::<usize>();
+        self.axes[0].fft.can_check() && arrays <= self.arrays_at_once()
+    }
+
+    /// Returns the maximum number of arrays that a kernel transforms.
+    fn arrays_at_once(&self) -> usize {
+        let most = (0..self.axes.len()).map(|a| lines_of(a, self.dims, self.grid).1).max().unwrap_or(1);
+        arrays_at_once(most)
+    }
+
+    /// Implements [`crate::backend::Backend::grid_to_image`]. If the check has failed, the image is not written.
+    pub fn grid_to_image(
+        &self,
+        gpu: &Gpu,
+        mut grid: ComplexSliceMut<T>,
+        mut image: ComplexSliceMut<T>,
+        check: CheckArguments<T>,
+    ) {
         for (arrays, cells, voxels) in self.parts(grid.len(), image.len()) {
             let (mut grid, mut image) = (grid.reborrow().part(cells), image.reborrow().part(voxels));
             for (a, axis) in self.axes.iter().enumerate().rev() {
@@ -110,13 +128,21 @@ impl<T: Real> GridFft<T> {
                     0 => Buffers::Two(grid.as_slice(), image.reborrow()),
                     _ => Buffers::InPlace(grid.reborrow()),
                 };
-                axis.fft.down(gpu, lines, &buffers, [whole, pruned], Some(axis.correction.view()));
+                let check = if a == 0 { check } else { CheckArguments::NONE };
+                let end = ImageEnd { factor: Some(axis.correction.view()), check };
+                axis.fft.down(gpu, lines, &buffers, [whole, pruned], end);
             }
         }
     }
 
-    /// Implements [`crate::backend::Backend::image_to_grid`].
-    pub fn image_to_grid(&self, gpu: &Gpu, image: ComplexSlice<T>, mut grid: ComplexSliceMut<T>) {
+    /// Implements [`crate::backend::Backend::image_to_grid`]. The check is of the image, see [`GridFft::can_check`].
+    pub fn image_to_grid(
+        &self,
+        gpu: &Gpu,
+        image: ComplexSlice<T>,
+        mut grid: ComplexSliceMut<T>,
+        check: CheckArguments<T>,
+    ) {
         for (arrays, cells, voxels) in self.parts(grid.len(), image.len()) {
             let (image, mut grid) = (image.part(voxels), grid.reborrow().part(cells));
             for (a, axis) in self.axes.iter().enumerate() {
@@ -125,7 +151,9 @@ impl<T: Real> GridFft<T> {
                     0 => Buffers::Two(image, grid.reborrow()),
                     _ => Buffers::InPlace(grid.reborrow()),
                 };
-                axis.fft.up(gpu, lines, &buffers, [pruned, whole], Some(axis.correction.view()));
+                let check = if a == 0 { check } else { CheckArguments::NONE };
+                let end = ImageEnd { factor: Some(axis.correction.view()), check };
+                axis.fft.up(gpu, lines, &buffers, [pruned, whole], end);
             }
         }
     }
@@ -220,7 +248,7 @@ mod tests {
         let mut found = [poisoned::<T>(voxels), poisoned(voxels)];
         for found in &mut found {
             let (mut from, mut to) = (gpu.upload(&grids, "grids").unwrap(), gpu.upload(found, "images").unwrap());
-            fft.grid_to_image(gpu, from.view_mut(), to.view_mut());
+            fft.grid_to_image(gpu, from.view_mut(), to.view_mut(), CheckArguments::NONE);
             gpu.download(to.view(), found).unwrap();
         }
         close(&found[0], &expected, &what);
@@ -231,7 +259,7 @@ mod tests {
         let mut found = [poisoned::<T>(cells), poisoned(cells)];
         for found in &mut found {
             let (from, mut to) = (gpu.upload(&images, "images").unwrap(), gpu.upload(found, "grids").unwrap());
-            fft.image_to_grid(gpu, from.view(), to.view_mut());
+            fft.image_to_grid(gpu, from.view(), to.view_mut(), CheckArguments::NONE);
             gpu.download(to.view(), found).unwrap();
         }
         close(&found[0], &expected, &what);
