@@ -413,6 +413,30 @@ fn arrays_on_the_gpu_are_used_in_place() {
     assert!(e.kind() == ErrorKind::Unsupported && e.message().contains("device cuda"), "{e}");
 }
 
+/// Large arrays are copied by several threads, also of several plans at a time, and parts of any size arrive.
+#[test]
+fn large_arrays_arrive_whole() {
+    let Some(_one) = alone("copies of large arrays") else { return };
+    let mut random = Random::fresh();
+    for bytes in [8 << 20, (8 << 20) + 4, (9 << 20) - 4, (33 << 20) + 12, 128 << 20] {
+        let numbers = random.reals::<f32>(bytes / 4);
+        std::thread::scope(|scope| {
+            for _ in 0..5 {
+                scope.spawn(|| {
+                    // SAFETY: no stream is given.
+                    let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+                    for _ in 0..3 {
+                        let array = gpu.upload(&numbers, "numbers").unwrap();
+                        let mut found = vec![f32::NAN; numbers.len()];
+                        gpu.download(array.view(), &mut found).unwrap();
+                        assert!(found == numbers, "{bytes} bytes");
+                    }
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn a_thousand_plans_leave_nothing_behind() {
     let Some(_one) = alone("a GPU's memory before and after 1,000 plans") else { return };

@@ -79,6 +79,7 @@ status cuStreamWaitEvent(void *stream, void *event, unsigned flags) { (void)stre
 status cuEventCreate(void **event, unsigned flags) { (void)flags; *event = &something; return SUCCESS; }
 status cuEventDestroy_v2(void *event) { (void)event; return SUCCESS; }
 status cuEventQuery(void *event) { (void)event; return SUCCESS; }
+status cuEventSynchronize(void *event) { (void)event; return SUCCESS; }
 status cuEventRecord(void *event, void *stream) { (void)event; (void)stream; return SUCCESS; }
 
 status cuMemAlloc_v2(address *memory, size_t bytes) { *memory = (address)(uintptr_t)calloc(bytes, 1); allocations++; return SUCCESS; }
@@ -87,7 +88,7 @@ status cuMemGetInfo_v2(size_t *available, size_t *total) { *available = *total =
 status cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) { (void)flags; *memory = calloc(bytes, 1); allocations++; return SUCCESS; }
 status cuMemFreeHost(void *memory) { free(memory); allocations--; return SUCCESS; }
 status cuMemHostGetDevicePointer_v2(address *device, void *memory, unsigned flags) { (void)flags; *device = (address)(uintptr_t)memory; return SUCCESS; }
-status cuPointerGetAttribute(void *value, int attribute, address memory) { (void)value; (void)attribute; (void)memory; return INVALID_VALUE; }
+status cuPointerGetAttributes(unsigned count, int *attributes, void **values, address memory) { (void)count; (void)attributes; (void)values; (void)memory; return INVALID_VALUE; }
 
 static status copy(address to, address from, size_t bytes) { memcpy((void *)(uintptr_t)to, (void *)(uintptr_t)from, bytes); return SUCCESS; }
 status cuMemcpyHtoDAsync_v2(address to, const void *from, size_t bytes, void *stream) { (void)stream; return copy(to, (address)(uintptr_t)from, bytes); }

@@ -60,7 +60,7 @@ pub fn call(size: &CallSize, gpu: &Properties) -> f64 {
     const CALL: f64 = 500_000.0;
     // Nanoseconds per coordinate for checking and sorting in single precision, and per byte copied from or to the host.
     const SORTED: f64 = 1.45;
-    const COPIED: f64 = 0.095;
+    const COPIED: f64 = 0.08;
     // Time of a transform of several coils per coil, as a part of the time of a single transform.
     const TRANSFORM: f64 = 0.3;
     // Nanoseconds per pair of a sample and a voxel in exact sums: to a grid, and to a list.

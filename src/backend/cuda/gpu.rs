@@ -1,9 +1,10 @@
 //! State of a plan on one GPU: stream, memory, kernels, and the first failure.
 
 use super::compile::Kernels;
-use super::library::check;
+use super::library::{check, PointerOwner};
 use super::memory::{DeviceArray, DeviceMemory};
 use super::runtime::{Context, Event, Function, Properties, Stream};
+use super::staging;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element, Span};
 use crate::base::error::{bail, Error, Result};
 use cudarc::driver::sys as cu;
@@ -90,9 +91,10 @@ impl Gpu {
         let array = self.memory.array::<E>(host.len(), what)?;
         {
             let _current = self.stream.context.enter()?;
-            let (to, from, bytes) = (array.pointer().address(), host.as_ptr().cast(), std::mem::size_of_val(host));
-            // SAFETY: both have this number of bytes; the stream exists.
-            check(unsafe { cu::cuMemcpyHtoDAsync_v2(to, from, bytes, self.stream.handle()) }, what)?;
+            // SAFETY: both have this number of bytes; the stream exists, and is waited for below.
+            let queued =
+                unsafe { staging::copy_in(&self.stream.context, host, array.pointer().address(), &self.stream) };
+            queued.map_err(|e| e.within(what))?;
         }
         self.synchronize()?;
         Ok(array)
@@ -125,23 +127,12 @@ impl Gpu {
 
     /// Returns an error unless an address of the caller is in the memory of this GPU.
     pub fn check_address(&self, address: usize) -> Result<()> {
-        use cu::CUpointer_attribute::{CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
-        let (mut kind, mut owner) = (0u32, -1i32);
         let _current = self.stream.context.enter();
-        // SAFETY: the attributes are numbers of these types; any address may be asked for.
-        let known = unsafe {
-            let (kind, owner) = ((&raw mut kind).cast(), (&raw mut owner).cast());
-            [
-                cu::cuPointerGetAttribute(kind, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address as u64),
-                cu::cuPointerGetAttribute(owner, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address as u64),
-            ]
-        };
-        let is_known = known == [cu::CUresult::CUDA_SUCCESS; 2];
-        let is_device_memory = is_known && kind == cu::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
-        if !is_device_memory || owner != self.index() as i32 {
-            let place = match is_device_memory {
-                true => format!("in the memory of GPU {owner}"),
-                false => "not in the memory of a GPU".to_owned(),
+        let gpu = PointerOwner::of(address as u64).and_then(|owner| owner.gpu());
+        if gpu != Some(self.index()) {
+            let place = match gpu {
+                Some(gpu) => format!("in the memory of GPU {gpu}"),
+                None => "not in the memory of a GPU".to_owned(),
             };
             bail!(
                 InvalidArgument,
@@ -162,9 +153,8 @@ impl Gpu {
     fn copy_to_host<E: Element>(&self, from: DeviceSlice<'_, E>, host: &mut [E], stream: &Stream) -> Result<()> {
         assert_eq!(from.len(), host.len());
         let _current = self.stream.context.enter()?;
-        let (to, from, bytes) = (host.as_mut_ptr().cast(), from.pointer().address(), std::mem::size_of_val(host));
-        // SAFETY: both have this number of bytes, and any bits are valid elements; the callers wait for the stream.
-        check(unsafe { cu::cuMemcpyDtoHAsync_v2(to, from, bytes, stream.handle()) }, "copying from the GPU")
+        // SAFETY: both have this number of bytes; the callers wait for the stream.
+        unsafe { staging::copy_out(&self.stream.context, from.pointer().address(), host, stream) }
     }
 
     /// Queues setting all bytes to 0.

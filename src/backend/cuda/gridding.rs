@@ -173,9 +173,9 @@ impl InterpolationConfig {
 
     /// Returns the maximum number of samples that a block interpolates.
     fn samples_per_block(&self, samples: usize) -> usize {
+        // Few samples should still fill the GPU. In 2D a lane has one sample at a time.
         match self.axes {
-            3 => 512,
-            // In 2D a lane has one sample at a time, and few samples should still fill the GPU.
+            3 => (samples >> 9).clamp(32, 512),
             _ => (samples >> 11).clamp(256, 1024),
         }
     }

@@ -197,6 +197,37 @@ pub fn context_exists(context: cu::CUcontext, number: u64) -> bool {
     }
 }
 
+/// Where memory is that the driver knows.
+pub struct PointerOwner {
+    kind: u32,
+    gpu: i32,
+}
+
+impl PointerOwner {
+    /// Asks the driver about an address; `None` for ordinary host memory. The driver is loaded.
+    pub fn of(address: u64) -> Option<PointerOwner> {
+        use cu::CUpointer_attribute::{CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+        let mut owner = PointerOwner { kind: 0, gpu: -1 };
+        let mut attributes = [CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL];
+        let mut values = [(&raw mut owner.kind).cast(), (&raw mut owner.gpu).cast()];
+        // SAFETY: the attributes are numbers of these types. Any address may be asked for: those that the driver does
+        // not know have no kind of memory.
+        let status = unsafe { cu::cuPointerGetAttributes(2, attributes.as_mut_ptr(), values.as_mut_ptr(), address) };
+        (status == cu::CUresult::CUDA_SUCCESS && owner.kind != 0).then_some(owner)
+    }
+
+    /// Returns whether it is page-locked host memory.
+    pub fn is_host(&self) -> bool {
+        self.kind == cu::CUmemorytype::CU_MEMORYTYPE_HOST as u32
+    }
+
+    /// Returns the index of the GPU of device memory.
+    pub fn gpu(&self) -> Option<u32> {
+        let is_device = self.kind == cu::CUmemorytype::CU_MEMORYTYPE_DEVICE as u32;
+        is_device.then_some(self.gpu).and_then(|gpu| u32::try_from(gpu).ok())
+    }
+}
+
 /// Returns the CUDA version of the driver, as major and minor.
 pub fn driver_version() -> Result<(u32, u32)> {
     driver()?;

@@ -3,6 +3,7 @@
 use super::library::check;
 use super::memory_cache::DeviceMemoryCache;
 use super::runtime::{Event, Stream};
+use super::staging;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element};
 use crate::base::defaults::{IDLE_DEVICE_BYTES, IDLE_DEVICE_SHARE};
 use crate::base::error::{bail, ErrorKind, Result};
@@ -79,11 +80,10 @@ impl DeviceMemory {
             let _current = self.stream.context.enter()?;
             // SAFETY: both have this number of bytes; the host array remains by the caller's promise; the stream
             // exists.
-            let (to, from) = (array.pointer.address(), host.as_ptr().cast());
-            let status = unsafe { cu::cuMemcpyHtoDAsync_v2(to, from, bytes, self.copies.handle()) };
+            let queued = unsafe { staging::copy_in(&self.stream.context, host, array.pointer.address(), &self.copies) };
             // Counted after the copy is queued: whoever reads the number and then waits, waits for this copy too.
             self.copies_queued.fetch_add(1, SeqCst);
-            check(status, what)?;
+            queued.map_err(|e| e.within(what))?;
         }
         self.stream.wait_for(&self.copies.mark()?)?;
         Ok(array)

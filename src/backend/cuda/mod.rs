@@ -26,6 +26,7 @@ mod process_end;
 pub mod runtime;
 mod sample_sort;
 mod sort;
+mod staging;
 mod transfer;
 mod vector;
 
@@ -40,7 +41,7 @@ use crate::base::input_check::PendingCheck;
 use crate::base::interrupt;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
-use crate::base::workers::{SerialExecutor, Workers};
+use crate::base::workers::{BriefThreads, Workers};
 use backprojection::Backprojector;
 use direct::DirectSum;
 use fft::{Convolver, GridFft};
@@ -237,7 +238,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
         true
     }
     fn workers(&self) -> &dyn Workers {
-        &SerialExecutor
+        &BriefThreads
     }
     fn threads(&self) -> usize {
         1

@@ -5,6 +5,7 @@ use super::host_word::{HostWord, HostWords};
 use super::launch::Launch;
 use super::library::{check, context_exists, context_number, driver};
 use super::memory_cache::DeviceMemoryCache;
+use super::staging::Staging;
 use crate::base::error::{bail, ErrorKind, Result};
 use crate::base::per_process::PerProcess;
 use cudarc::driver::sys as cu;
@@ -191,6 +192,8 @@ pub struct Context {
     idle_streams: Mutex<Vec<cu::CUstream>>,
     /// Host memory that kernels write.
     words: HostWords,
+    /// Host memory through which arrays are copied.
+    staging: Staging,
 }
 
 /// The module of one source with one set of options, once it is loaded.
@@ -224,8 +227,8 @@ impl Context {
         // SAFETY: the device exists; released when this is dropped.
         check(unsafe { cu::cuDevicePrimaryCtxRetain(&mut handle, device) }, &format!("starting GPU {index}"))?;
         let primary = PrimaryContext { handle, number: context_number(handle) };
-        let (modules, idle, idle_streams, words) = Default::default();
-        Ok(Context { index, properties, device, primary, modules, idle, idle_streams, words })
+        let (modules, idle, idle_streams, words, staging) = Default::default();
+        Ok(Context { index, properties, device, primary, modules, idle, idle_streams, words, staging })
     }
 
     /// Returns whether the driver's context still exists; `None` if the driver does not report it.
@@ -264,6 +267,11 @@ impl Context {
         self.primary.handle
     }
 
+    /// Returns the host memory through which arrays are copied.
+    pub fn staging(&self) -> &Staging {
+        &self.staging
+    }
+
     /// Returns the memory of deleted plans.
     pub fn idle(&self) -> MutexGuard<'_, DeviceMemoryCache> {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
@@ -282,6 +290,7 @@ impl Context {
         // Memory and streams of a destroyed context do not exist any more.
         let Ok(_current) = self.enter() else { return };
         self.idle().trim(0);
+        self.staging.free_idle();
         for stream in self.idle_streams().drain(..) {
             // SAFETY: the stream exists, and no work is queued on it.
             unsafe { cu::cuStreamDestroy_v2(stream) };
