@@ -79,7 +79,7 @@ build:
 	@$(if $(filter unix,$(SYSTEM)),if [ "$$(uname -s)" = Linux ]; then $(MAKE) --no-print-directory $(shared); fi)
 
 program: build
-	$(CARGO) build $(CARGO_FLAGS) $(for_target) --package recon-cli
+	$(CARGO) build $(CARGO_FLAGS) $(for_target) --package recon-program
 
 header:
 	RECON_UPDATE_HEADER=1 $(CARGO) test --locked --test header
@@ -153,7 +153,7 @@ uninstall:
 # machine that compiles. Zig's linker has the symbol versions of all of them.
 GLIBC := 2.28
 PORTABLE_TARGET := x86_64-unknown-linux-gnu
-# Packages that cargo builds. For example make portable PORTABLE_PACKAGES="--package recon --package recon-cli"
+# Packages that cargo builds. For example make portable PORTABLE_PACKAGES="--package recon --package recon-program"
 PORTABLE_PACKAGES ?= --package recon --lib
 portable := $(CARGO_TARGET_DIR)/portable/$(PORTABLE_TARGET)/$(PROFILE)
 zig := $(CARGO_TARGET_DIR)/zig-venv
@@ -369,7 +369,7 @@ test-aarch64: deps
 	rustup target add $(arm)
 	$(on_arm) --package recon $(ARM_SUITES)
 	$(on_arm) --package recon-files --lib --tests
-	$(on_arm) --package recon-cli --test program -- $(foreach name,$(PROGRAM_HERE_ONLY),--skip $(name))
+	$(on_arm) --package recon-program --test program -- $(foreach name,$(PROGRAM_HERE_ONLY),--skip $(name))
 
 musl := x86_64-unknown-linux-musl
 
@@ -377,8 +377,8 @@ test-musl: deps
 	rustup target add $(musl)
 	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon --lib $(call suites,$(HERE_ONLY) large)
 	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-files --lib --tests
-	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-cli --test program -- --skip scan_example::
-	$(CARGO) run $(filter-out --no-fail-fast,$(TEST_FLAGS)) --target $(musl) --package recon-cli -- info \
+	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-program --test program -- --skip scan_example::
+	$(CARGO) run $(filter-out --no-fail-fast,$(TEST_FLAGS)) --target $(musl) --package recon-program -- info \
 		| grep "cannot load the NVIDIA driver"
 
 # Builds the gadgets against one Gadgetron and runs their tests in it. Without GADGETRON_HOME, the tests that do not
@@ -393,7 +393,7 @@ test-gadgets: deps
 		exit 1; fi
 	$(if $(GADGETRON_HOME),GADGETRON_HOME="$(abspath $(GADGETRON_HOME))") \
 	$(if $(ISMRMRD_HOME),CMAKE_PREFIX_PATH="$(abspath $(ISMRMRD_HOME))") \
-		$(CARGO) test --locked --package recon-cli --test gadgetron -- --nocapture
+		$(CARGO) test --locked --package recon-program --test gadgetron -- --nocapture
 
 # By hand only. For example: make test-windows SUITES="c nufft program". tests/windows/run.sh lists the suites.
 test-windows: PACKAGES := gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 wine wine64 clang lld llvm octave-dev
@@ -410,7 +410,7 @@ program := $(CARGO_TARGET_DIR)/release/recon
 DEMO_SCAN := --matrix 128,128,128 --trajectory kooshball --shots 1176 --samples 242 --snr 600
 
 demo:
-	$(CARGO) build --release --locked --package recon-cli
+	$(CARGO) build --release --locked --package recon-program
 	@mkdir -p demo
 	$(program) simulate $(DEMO_SCAN) --truth demo/truth.h5 -o demo/scan.h5
 	$(program) grid demo/scan.h5 --density ramp -o demo/gridding.h5

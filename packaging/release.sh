@@ -75,7 +75,7 @@ build() {
     local name triple how
     read -r name triple how <<< "$(row "$1")"
     say "building $name"
-    local packages="--package recon --package recon-files --package recon-cli"
+    local packages="--package recon --package recon-files --package recon-program"
     export CARGO_INCREMENTAL=0
     if [ "$how" = portable ]; then
         make --no-print-directory portable PORTABLE_TARGET="$triple" PORTABLE_PACKAGES="$packages" CARGO_TARGET_DIR="$target"
@@ -132,7 +132,7 @@ sbom() {
     # cargo-cyclonedx writes next to each Cargo.toml.
     "$target/tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
         --target "$triple" --manifest-path src/cli/Cargo.toml
-    sed "s|file://$project|file:///recon|g" src/cli/recon-cli.cdx.json > "$output"
+    sed "s|file://$project|file:///recon|g" src/cli/recon-program.cdx.json > "$output"
     rm -f ./*.cdx.json src/*/*.cdx.json
 }
 
