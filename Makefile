@@ -182,7 +182,7 @@ $(python_venv)/ready: python/requirements.txt
 	@python3 -m venv $(python_venv) && $(python_venv)/bin/python -m pip install --quiet --requirement $< && touch $@ || true
 
 wheel: $(python_venv)/ready portable
-	CARGO="$(CARGO)" python3 packaging/licence_texts.py $(PORTABLE_TARGET) $(wheel_licences)
+	CARGO="$(CARGO)" $(zig)/bin/python packaging/licence_texts.py recon $(PORTABLE_TARGET) $(wheel_licences)
 	rm -rf $(wheels)
 	LIBRECON=$(abspath $(portable))/librecon.so LIBRECON_LICENCES=$(abspath $(wheel_licences)) \
 		LIBRECON_PLATFORM=$(wheel_platform) \
