@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-TESTS = ["test_interfaces.py", "test_update.py", "test_batch.py", "test_autodiff.py", "test_density_for_op.py"]
+TESTS = ["test_interfaces.py", "test_update.py", "test_batch.py", "test_autodiff.py", "test_density_for_op.py",
+         "test_optim.py", "test_orc.py", "test_stacked.py", "test_subspace.py"]
 
 
 def main():
@@ -28,7 +29,7 @@ def main():
         for name in TESTS:
             path = copy / "operators" / name
             text, count = re.subn(r'^(\s*)"finufft",$', r'\1"librecon",\n\1"finufft",', path.read_text(), flags=re.M)
-            text, more = re.subn(r'(backend=\[)', r'\1"librecon", ', text)
+            text, more = re.subn(r'(backend(?:"?,\s*|=)\[)(?="\w)', r'\1"librecon", ', text)
             path.write_text(text)
             added += count + more
             print(f"{name}: librecon added to {count + more} lists of backends", flush=True)
