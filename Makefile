@@ -20,7 +20,7 @@
 #   make && sudo make install                   the library to /usr/local
 #   make program && sudo make install           the library, the program, its manual pages and completions
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
-#   make release                                archives for all platforms, Debian packages, SBOM, to target/dist
+#   make release                                archives for all platforms, wheel, Debian packages, SBOM, to target/dist
 #   make packages                               the Debian packages alone
 #   make test-packages                          installs, runs and removes the packages in a bare Debian: as root
 #   make test-reproducible                      builds a release again in a new folder: the same bytes
@@ -235,11 +235,13 @@ for_release := VERSION=$(VERSION) ABI=$(ABI) MAINTAINER="$(MAINTAINER)" CARGO_TA
 need_epoch:
 	@if [ -z "$(SOURCE_DATE_EPOCH)" ]; then echo "no git here: set SOURCE_DATE_EPOCH to the time of the release, in seconds"; exit 1; fi
 
-# Archives for all platforms, the Debian packages, SBOM and checksums, in target/dist.
+# Archives for all platforms, the wheel, the Debian packages, SBOM and checksums, in target/dist.
 release: PACKAGES := gcc libc6-dev binutils python3-venv gcc-mingw-w64-x86-64 octave octave-dev dpkg-dev debhelper
 release: deps need_epoch $(zig)/ready $(tools)/ready
 	rm -rf $(CARGO_TARGET_DIR)/dist
 	$(for_release) packaging/release.sh archives $(PLATFORM)
+	$(MAKE) --no-print-directory wheel
+	install -m 644 $(wheels)/*.whl $(CARGO_TARGET_DIR)/dist/
 	$(for_release) packaging/release.sh packages
 
 packages: PACKAGES := gcc libc6-dev binutils python3-venv octave octave-dev dpkg-dev debhelper

@@ -37,7 +37,8 @@ def main():
             sys.exit("no list of backends was found: mri-nufft's tests have changed, change this script")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--backend", "librecon", "--ref", "finufft",
                    *[str(copy / "operators" / name) for name in TESTS], *sys.argv[2:]]
-        sys.exit(subprocess.run(command, cwd=copy.parent, env={**os.environ, "PYTHONPATH": f"{copy}"}).returncode)
+        paths = os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")]))
+        sys.exit(subprocess.run(command, cwd=copy.parent, env={**os.environ, "PYTHONPATH": paths}).returncode)
 
 
 main()
