@@ -20,7 +20,7 @@
 #   make && sudo make install                   the library to /usr/local
 #   make program && sudo make install           the library, the program, its manual pages and completions
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
-#   make release                                archives for all platforms, Debian packages, SBOM, to target/dist
+#   make release                                archives for all platforms, wheel, Debian packages, SBOM, to target/dist
 #   make packages                               the Debian packages alone
 #   make test-packages                          installs, runs and removes the packages in a bare Debian: as root
 #   make test-reproducible                      builds a release again in a new folder: the same bytes
@@ -79,7 +79,7 @@ build:
 	@$(if $(filter unix,$(SYSTEM)),if [ "$$(uname -s)" = Linux ]; then $(MAKE) --no-print-directory $(shared); fi)
 
 program: build
-	$(CARGO) build $(CARGO_FLAGS) $(for_target) --package recon-cli
+	$(CARGO) build $(CARGO_FLAGS) $(for_target) --package recon-program
 
 header:
 	RECON_UPDATE_HEADER=1 $(CARGO) test --locked --test header
@@ -153,7 +153,7 @@ uninstall:
 # machine that compiles. Zig's linker has the symbol versions of all of them.
 GLIBC := 2.28
 PORTABLE_TARGET := x86_64-unknown-linux-gnu
-# Packages that cargo builds. For example make portable PORTABLE_PACKAGES="--package recon --package recon-cli"
+# Packages that cargo builds. For example make portable PORTABLE_PACKAGES="--package recon --package recon-program"
 PORTABLE_PACKAGES ?= --package recon --lib
 portable := $(CARGO_TARGET_DIR)/portable/$(PORTABLE_TARGET)/$(PROFILE)
 zig := $(CARGO_TARGET_DIR)/zig-venv
@@ -182,7 +182,7 @@ $(python_venv)/ready: python/requirements.txt
 	@python3 -m venv $(python_venv) && $(python_venv)/bin/python -m pip install --quiet --requirement $< && touch $@ || true
 
 wheel: $(python_venv)/ready portable
-	CARGO="$(CARGO)" python3 packaging/licence_texts.py $(PORTABLE_TARGET) $(wheel_licences)
+	CARGO="$(CARGO)" $(zig)/bin/python packaging/licence_texts.py recon $(PORTABLE_TARGET) $(wheel_licences)
 	rm -rf $(wheels)
 	LIBRECON=$(abspath $(portable))/librecon.so LIBRECON_LICENCES=$(abspath $(wheel_licences)) \
 		LIBRECON_PLATFORM=$(wheel_platform) \
@@ -235,11 +235,13 @@ for_release := VERSION=$(VERSION) ABI=$(ABI) MAINTAINER="$(MAINTAINER)" CARGO_TA
 need_epoch:
 	@if [ -z "$(SOURCE_DATE_EPOCH)" ]; then echo "no git here: set SOURCE_DATE_EPOCH to the time of the release, in seconds"; exit 1; fi
 
-# Archives for all platforms, the Debian packages, SBOM and checksums, in target/dist.
+# Archives for all platforms, the wheel, the Debian packages, SBOM and checksums, in target/dist.
 release: PACKAGES := gcc libc6-dev binutils python3-venv gcc-mingw-w64-x86-64 octave octave-dev dpkg-dev debhelper
 release: deps need_epoch $(zig)/ready $(tools)/ready
 	rm -rf $(CARGO_TARGET_DIR)/dist
 	$(for_release) packaging/release.sh archives $(PLATFORM)
+	$(MAKE) --no-print-directory wheel
+	install -m 644 $(wheels)/*.whl $(CARGO_TARGET_DIR)/dist/
 	$(for_release) packaging/release.sh packages
 
 packages: PACKAGES := gcc libc6-dev binutils python3-venv octave octave-dev dpkg-dev debhelper
@@ -369,7 +371,7 @@ test-aarch64: deps
 	rustup target add $(arm)
 	$(on_arm) --package recon $(ARM_SUITES)
 	$(on_arm) --package recon-files --lib --tests
-	$(on_arm) --package recon-cli --test program -- $(foreach name,$(PROGRAM_HERE_ONLY),--skip $(name))
+	$(on_arm) --package recon-program --test program -- $(foreach name,$(PROGRAM_HERE_ONLY),--skip $(name))
 
 musl := x86_64-unknown-linux-musl
 
@@ -377,8 +379,8 @@ test-musl: deps
 	rustup target add $(musl)
 	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon --lib $(call suites,$(HERE_ONLY) large)
 	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-files --lib --tests
-	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-cli --test program -- --skip scan_example::
-	$(CARGO) run $(filter-out --no-fail-fast,$(TEST_FLAGS)) --target $(musl) --package recon-cli -- info \
+	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-program --test program -- --skip scan_example::
+	$(CARGO) run $(filter-out --no-fail-fast,$(TEST_FLAGS)) --target $(musl) --package recon-program -- info \
 		| grep "cannot load the NVIDIA driver"
 
 # Builds the gadgets against one Gadgetron and runs their tests in it. Without GADGETRON_HOME, the tests that do not
@@ -393,7 +395,7 @@ test-gadgets: deps
 		exit 1; fi
 	$(if $(GADGETRON_HOME),GADGETRON_HOME="$(abspath $(GADGETRON_HOME))") \
 	$(if $(ISMRMRD_HOME),CMAKE_PREFIX_PATH="$(abspath $(ISMRMRD_HOME))") \
-		$(CARGO) test --locked --package recon-cli --test gadgetron -- --nocapture
+		$(CARGO) test --locked --package recon-program --test gadgetron -- --nocapture
 
 # By hand only. For example: make test-windows SUITES="c nufft program". tests/windows/run.sh lists the suites.
 test-windows: PACKAGES := gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 wine wine64 clang lld llvm octave-dev
@@ -410,7 +412,7 @@ program := $(CARGO_TARGET_DIR)/release/recon
 DEMO_SCAN := --matrix 128,128,128 --trajectory kooshball --shots 1176 --samples 242 --snr 600
 
 demo:
-	$(CARGO) build --release --locked --package recon-cli
+	$(CARGO) build --release --locked --package recon-program
 	@mkdir -p demo
 	$(program) simulate $(DEMO_SCAN) --truth demo/truth.h5 -o demo/scan.h5
 	$(program) grid demo/scan.h5 --density ramp -o demo/gridding.h5

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that crates linked into recon have licences that packaging/about.toml accepts, on every system.
+"""Checks that crates linked into recon have licences that packaging/licences.toml accepts, on every system.
 
     licences.py     prints each crate whose licence is not accepted, and fails if there is one
 """
@@ -88,9 +88,9 @@ def main():
     try:
         import tomllib
     except ImportError:
-        print("skipped: licences of crates (Python 3.11 or newer reads packaging/about.toml)")
+        print("skipped: licences of crates (Python 3.11 or newer reads packaging/licences.toml)")
         return
-    with open(os.path.join(PROJECT, "packaging", "about.toml"), "rb") as file:
+    with open(os.path.join(PROJECT, "packaging", "licences.toml"), "rb") as file:
         accepted = set(tomllib.load(file)["accepted"])
     refused = 0
     packages = linked_packages()
@@ -105,7 +105,7 @@ def main():
             refused += 1
     if refused:
         sys.exit(
-            f"licences.py: {refused} crates have a licence that packaging/about.toml does not accept: replace the "
+            f"licences.py: {refused} crates have a licence that packaging/licences.toml does not accept: replace the "
             "crate, or add the licence there if its terms permit it"
         )
     print(f"licences of {len(packages)} crates: accepted")

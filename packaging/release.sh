@@ -75,7 +75,7 @@ build() {
     local name triple how
     read -r name triple how <<< "$(row "$1")"
     say "building $name"
-    local packages="--package recon --package recon-files --package recon-cli"
+    local packages="--package recon --package recon-files --package recon-program"
     export CARGO_INCREMENTAL=0
     if [ "$how" = portable ]; then
         make --no-print-directory portable PORTABLE_TARGET="$triple" PORTABLE_PACKAGES="$packages" CARGO_TARGET_DIR="$target"
@@ -107,23 +107,11 @@ check_glibc() {
     done
 }
 
-# The licences of the crates and of Rust's standard library. One text for all platforms.
+# Writes the licences of all that a platform's files are linked with, and returns their folder.
 licences() {
-    local ready=$work/licences/ready
-    if [ "$ready" -nt Cargo.lock ] && [ "$ready" -nt packaging/about.toml ] && [ "$ready" -nt packaging/licences.hbs ]; then return; fi
-    mkdir -p "$work/licences"
-    # Texts come from the crates' own files: nothing but the crates is loaded.
-    cargo fetch --locked
-    "$target/tools/bin/cargo-about" about generate --workspace --fail --frozen --config packaging/about.toml \
-        --output-file "$work/licences/THIRD-PARTY-LICENCES.txt" packaging/licences.hbs
-    local rust
-    rust=$(rustc --print sysroot)/share/doc/rust/COPYRIGHT-library.html
-    if [ ! -e "$rust" ]; then
-        say "$rust does not exist: install Rust with rustup, whose toolchains have the licences of the standard library" >&2
-        exit 1
-    fi
-    cp "$rust" "$work/licences/"
-    touch "$ready"
+    local name triple how
+    read -r name triple how <<< "$(row "$1")"
+    "$zig/bin/python" packaging/licence_texts.py recon-program "$triple" "$work/licences/$name" && echo "$work/licences/$name"
 }
 
 # The SBOM of the program, which is linked with all three packages. Paths of this machine are removed.
@@ -132,7 +120,7 @@ sbom() {
     # cargo-cyclonedx writes next to each Cargo.toml.
     "$target/tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
         --target "$triple" --manifest-path src/cli/Cargo.toml
-    sed "s|file://$project|file:///recon|g" src/cli/recon-cli.cdx.json > "$output"
+    sed "s|file://$project|file:///recon|g" src/cli/recon-program.cdx.json > "$output"
     rm -f ./*.cdx.json src/*/*.cdx.json
 }
 
@@ -157,20 +145,21 @@ archive() {
     local name triple how
     read -r name triple how <<< "$(row "$1")"
     local base=recon-$VERSION-$name
-    local stage=$work/$base from
+    local stage=$work/$base from texts
     from=$(built "$name")
     rm -rf "$stage"
     mkdir -p "$stage"
     make --no-print-directory install TARGET="$triple" BUILT="$from" DESTDIR="$stage" PREFIX= \
         PC_PREFIX='$${pcfiledir}/../..' LIBDIR=/lib INCLUDEDIR=/include PRINTER="$(built "$here")/recon" >/dev/null
     if [ "$how" = portable ]; then check_glibc "$from/librecon.so.$VERSION" "$from/recon"; fi
-    cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$work"/licences/*.* "$stage/"
+    texts=$(licences "$name")
+    cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$texts"/* "$stage/"
     mkdir -p "$stage/docs" "$stage/matlab" "$stage/octave" "$stage/gadgetron"
     cp docs/*.md docs/*.png "$stage/docs/"
     cp -r matlab/+recon matlab/mex matlab/examples "$stage/matlab/"
     cp -r gadgetron/CMakeLists.txt gadgetron/config gadgetron/src gadgetron/tests "$stage/gadgetron/"
     cp -r examples/c examples/cpp "$stage/" && mkdir -p "$stage/examples" && mv "$stage/c" "$stage/cpp" "$stage/examples/"
-    packaging/octave/package.sh "$work/octave/recon-$VERSION" "$from/librecon_files.a"
+    packaging/octave/package.sh "$work/octave/recon-$VERSION" "$from/librecon_files.a" "$texts"
     packaging/archive.py "$work/octave/recon-$VERSION" "$stage/octave/recon-$VERSION.tar.gz"
     if [ "$name" = "$here" ]; then mex "$stage/matlab" "$from/librecon_files.a"; fi
     sbom "$triple" "$stage/recon.cdx.json"
@@ -200,7 +189,6 @@ archives)
             exit 2
         fi
     done
-    licences
     # The program of this machine prints the manual pages of all platforms.
     build "$here"
     for name in $names; do
@@ -211,13 +199,13 @@ archives)
     checksums
     ;;
 packages)
-    licences
     build "$here"
     from=$(built "$here")
-    packaging/octave/package.sh "$work/octave/recon-$VERSION" "$from/librecon_files.a"
+    texts=$(licences "$here")
+    packaging/octave/package.sh "$work/octave/recon-$VERSION" "$from/librecon_files.a" "$texts"
     mex "$work/mex" "$from/librecon_files.a"
     BUILT=$from OCTAVE_PACKAGE=$work/octave/recon-$VERSION RECON_MEX=$work/mex/recon_mex.mex \
-        LICENCES="$work/licences/THIRD-PARTY-LICENCES.txt $work/licences/COPYRIGHT-library.html" \
+        LICENCES="$texts/THIRD-PARTY-LICENCES.txt $texts/COPYRIGHT-library.html" \
         packaging/debian/packages.sh "$dist"
     checksums
     ;;

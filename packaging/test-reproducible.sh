@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the last commit again, in a new folder, and compares the archives and packages with those of this folder.
+# Builds the last commit again, in a new folder, and compares archives, packages and wheel with those of this folder.
 #
 #   test-reproducible.sh PLATFORM     a platform of release.sh that `make release` has packed here
 #
@@ -17,7 +17,7 @@ trap 'rm -rf "$copy"' EXIT
 git clone --quiet --no-hardlinks . "$copy/recon"
 mkdir "$copy/recon/target"
 # Tools are not compiled again.
-ln -s "$first/tools" "$first/zig-venv" "$copy/recon/target/"
+ln -s "$first/tools" "$first/zig-venv" "$first/python-venv" "$copy/recon/target/"
 make -C "$copy/recon" --no-print-directory release PLATFORM="$platform" CARGO_TARGET_DIR=target
 different=0 same=0
 for file in "$first"/dist/*; do

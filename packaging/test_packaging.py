@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the reading of licence expressions, and that the bytes of archives depend only on their content."""
+"""Checks licence expressions and texts, and that the bytes of archives depend only on their content."""
 
 import os
+import pathlib
 import subprocess
 import sys
 import tarfile
@@ -9,6 +10,7 @@ import tempfile
 import unittest
 import zipfile
 
+import licence_texts
 from licences import is_accepted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -35,6 +37,30 @@ class Licences(unittest.TestCase):
         for expression in ["", "(MIT", "MIT MIT", "OR MIT", "MIT WITH", "MIT OR"]:
             with self.assertRaises(ValueError, msg=expression):
                 is_accepted(expression, ACCEPTED)
+
+
+class LicenceTexts(unittest.TestCase):
+    def test_a_shared_text_is_written_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = pathlib.Path(folder, "first"), pathlib.Path(folder, "second")
+            first.write_text("text one\n", encoding="utf-8")
+            second.write_text("\ntext two", encoding="utf-8")
+            components = [("a 1.0", "MIT", [first]), ("b 2.0", "MIT OR ISC", [second, first])]
+            text = licence_texts.report("a-target", components)
+            self.assertEqual((text.count("text one"), text.count("text two")), (1, 1))
+            for line in ["  a 1.0: MIT", "  b 2.0: MIT OR ISC"]:
+                self.assertIn(line, text.splitlines())
+            with self.assertRaises(SystemExit):
+                licence_texts.report("a-target", [("c 1.0", "MIT", [pathlib.Path(folder, "third")])])
+
+    def test_crates_without_a_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            crate = {"name": "a", "version": "1", "manifest_path": os.path.join(folder, "Cargo.toml")}
+            found = licence_texts.crate_texts(dict(crate, license="MIT OR Apache-2.0"))
+            self.assertEqual([path.name for path in found], ["LICENSE-APACHE"])
+            for licence in ["ISC", None]:
+                with self.assertRaises(SystemExit):
+                    licence_texts.crate_texts(dict(crate, license=licence))
 
 
 class Archives(unittest.TestCase):

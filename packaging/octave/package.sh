@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Makes the folder of an Octave package.
 #
-#   package.sh FOLDER LIBRARY     FOLDER: the new folder; LIBRARY: librecon_files.a for the users' system
+#   package.sh FOLDER LIBRARY TEXTS
+#
+# FOLDER is the new folder, LIBRARY is librecon_files.a for the users' system, and TEXTS the folder with its licences.
 #
 # VERSION, MAINTAINER and SOURCE_DATE_EPOCH are passed by `make release`.
 set -euo pipefail
-folder=$1 library=$2
+folder=$1 library=$2 texts=$3
 project=$(cd "$(dirname "$0")/../.." && pwd)
 rm -rf "$folder"
 mkdir -p "$folder/inst" "$folder/src" "$folder/lib" "$folder/include"
@@ -14,6 +16,7 @@ cp "$project"/matlab/mex/*.[ch] "$project/packaging/octave/Makefile" "$folder/sr
 cp "$library" "$folder/lib/librecon_files.a"
 cp "$project/include/recon.h" "$folder/include/"
 cp "$project/CHANGELOG.md" "$folder/NEWS"
+cp "$texts"/* "$folder/"
 { cat "$project/LICENSE-MIT"; printf '\nor, at your option:\n\n'; cat "$project/LICENSE-APACHE"; } > "$folder/COPYING"
 sed -e "s|@VERSION@|$VERSION|" -e "s|@MAINTAINER@|$MAINTAINER|" \
     -e "s|@DATE@|$(date --utc --date="@$SOURCE_DATE_EPOCH" +%Y-%m-%d)|" \

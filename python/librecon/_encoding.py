@@ -14,6 +14,9 @@ from . import _capi
 from ._arrays import View, place
 from ._capi import InvalidArgumentError, SizeMismatchError, Structure, ffi, lib
 
+# Names of this module are found faster than attributes of others.
+_ndarray, _empty, _from_buffer = np.ndarray, np.empty, ffi.from_buffer
+
 _PLAN_OPTIONS = dict(ffi.typeof("recon_options").fields)
 _OWN_OPTIONS = {"struct_size", "device_count", "use_stream", "interrupt_data", "geometry_on_device"}
 
@@ -124,7 +127,7 @@ class Encoding:
             coils = maps.shape[0] if maps.shape else 0
         self.coils, self.frames, self.combines = coils, frames, maps is not None
         self.sample_shape: tuple = ()
-        self._pid = os.getpid()
+        self._forks = _capi.forks
 
         self.device = self._gpu_of(view, options)
         self._geometry_device = view.device
@@ -229,22 +232,23 @@ class Encoding:
         plan = self._plan
         if plan is None:
             raise InvalidArgumentError("the operator is closed: make a new one")
-        if os.getpid() != self._pid:
-            raise InvalidArgumentError(f"the operator was made in process {self._pid}, before a fork, and its threads are "
-                                       "there: make a new one in this process")
+        if self._forks != _capi.forks:
+            raise InvalidArgumentError("the operator was made before a fork, and its threads are in the parent process: make a "
+                                       "new one in this process")
         return plan
 
-    def _is_plain(self, x, shape) -> bool:
-        """Returns whether an array of NumPy needs no further check."""
-        return type(x) is np.ndarray and x.shape == shape and x.dtype == self.dtype and x.flags.carray
-
     def _apply(self, function, x, source, target, name, out=None):
-        plan = self._alive()
-        # A small call takes 10 us, in which each check is noticed.
-        if self.device is None and self._is_plain(x, source) and (out is None or self._is_plain(out, target)):
+        plan = self._plan
+        if plan is None or self._forks != _capi.forks:
+            self._alive()
+        # A small call takes 10 us, in which each step is noticed: arrays of NumPy as they should be have a short way.
+        dtype = self.dtype
+        if type(x) is _ndarray and x.dtype == dtype and x.shape == source and x.flags.carray and self.device is None:
             if out is None:
-                out = np.empty(target, self.dtype)
-            status = function(plan, ffi.from_buffer(x), ffi.from_buffer(out))
+                out = _empty(target, dtype)
+            elif not (type(out) is _ndarray and out.dtype == dtype and out.shape == target and out.flags.carray):
+                return self._apply_any(function, plan, x, source, target, name, out)
+            status = function(plan, _from_buffer(x), _from_buffer(out))
             if status:
                 _capi.fail(status)
             return out
@@ -513,7 +517,7 @@ class Encoding:
         raise TypeError("an operator belongs to its process: make one in each process, from its trajectory and shape")
 
     def __repr__(self):
-        if self._plan is None or os.getpid() != self._pid:
+        if self._plan is None or self._forks != _capi.forks:
             return "<librecon.Encoding, closed>"
         info = self.info()
         return (f"<librecon.Encoding: image {self.full_image_shape}, k-space {self.kspace_shape}, {self.dtype}, {info.method} "

@@ -14,7 +14,8 @@ import subprocess
 import sys
 import tempfile
 
-TESTS = ["test_interfaces.py", "test_update.py", "test_batch.py", "test_autodiff.py", "test_density_for_op.py"]
+TESTS = ["test_interfaces.py", "test_update.py", "test_batch.py", "test_autodiff.py", "test_density_for_op.py",
+         "test_optim.py", "test_orc.py", "test_stacked.py", "test_subspace.py"]
 
 
 def main():
@@ -28,7 +29,7 @@ def main():
         for name in TESTS:
             path = copy / "operators" / name
             text, count = re.subn(r'^(\s*)"finufft",$', r'\1"librecon",\n\1"finufft",', path.read_text(), flags=re.M)
-            text, more = re.subn(r'(backend=\[)', r'\1"librecon", ', text)
+            text, more = re.subn(r'(backend(?:"?,\s*|=)\[)(?="\w)', r'\1"librecon", ', text)
             path.write_text(text)
             added += count + more
             print(f"{name}: librecon added to {count + more} lists of backends", flush=True)
@@ -36,7 +37,8 @@ def main():
             sys.exit("no list of backends was found: mri-nufft's tests have changed, change this script")
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--backend", "librecon", "--ref", "finufft",
                    *[str(copy / "operators" / name) for name in TESTS], *sys.argv[2:]]
-        sys.exit(subprocess.run(command, cwd=copy.parent, env={**os.environ, "PYTHONPATH": f"{copy}"}).returncode)
+        paths = os.pathsep.join(filter(None, [str(copy), os.environ.get("PYTHONPATH")]))
+        sys.exit(subprocess.run(command, cwd=copy.parent, env={**os.environ, "PYTHONPATH": paths}).returncode)
 
 
 main()

@@ -188,7 +188,8 @@ impl<T: Real> PlanState<T> {
     ) -> Result<()> {
         let what = "the output of a call that can be interrupted";
         self.engine.check_memory(size_of_val(out), what)?;
-        let mut temporary = Aligned::zeros(out.len(), what)?;
+        // As the caller's array: `compute` writes all elements and reads none.
+        let mut temporary = Aligned::unwritten(out.len(), what)?;
         compute(&mut temporary)?;
         out.copy_from_slice(&temporary);
         Ok(())

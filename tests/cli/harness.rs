@@ -40,7 +40,7 @@ pub struct TempDir(pub PathBuf);
 impl TempDir {
     pub fn new() -> TempDir {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let name = format!("recon-cli-{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
+        let name = format!("recon-program-{}-{}", std::process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).unwrap();
         TempDir(path)

@@ -52,7 +52,7 @@ passes() {
 }
 
 build() {
-    $cargo build --locked --profile "$profile" --target $target --package recon --package recon-files --package recon-cli
+    $cargo build --locked --profile "$profile" --target $target --package recon --package recon-files --package recon-program
     packaging/windows.sh "$built"
 }
 
@@ -140,7 +140,7 @@ for suite in $suites; do
     c) test_c ;;
     mex) test_mex ;;
     lib) "${run[@]}" --lib ;;
-    program) "${run[@]}" --package recon-cli --test program ;;
+    program) "${run[@]}" --package recon-program --test program ;;
     damaged) "${run[@]}" --package recon-files --test damaged ;;
     *) "${run[@]}" --test "$suite" ;;
     esac
