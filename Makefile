@@ -122,11 +122,16 @@ install-shared-unix: $(shared)
 	ln -sf librecon.so.$(VERSION) "$(lib)/librecon.so.$(ABI)"
 	ln -sf librecon.so.$(ABI) "$(lib)/librecon.so"
 
-# Windows searches the program's folder for libraries. librecon.dll.a is the import library, for linking.
-install-shared-windows: $(BUILT)/recon.dll
+# Windows searches the program's folder for libraries. librecon.dll.a is the import library for GNU's linker, recon.lib
+# for Microsoft's.
+install-shared-windows: $(BUILT)/recon.dll $(BUILT)/recon.lib
 	install -d "$(bin)" "$(lib)"
 	install -m 755 "$(BUILT)/recon.dll" "$(bin)/recon.dll"
 	install -m 644 "$(BUILT)/librecon.dll.a" "$(lib)/librecon.dll.a"
+	install -m 644 "$(BUILT)/recon.lib" "$(lib)/recon.lib"
+
+$(BUILT)/recon.lib: $(BUILT)/recon.dll include/recon.h packaging/functions.sed packaging/windows.sh
+	packaging/windows.sh "$(BUILT)"
 
 install-shared-musl:
 	@echo "not installed: a shared library, which rustc does not make for $(TARGET)"
@@ -142,11 +147,12 @@ install-program:
 
 # Pages of other programs may begin with recon- too: those of this one have its name in the head.
 uninstall:
-	rm -f "$(bin)/recon" "$(bash)/recon" "$(zsh)/_recon" "$(fish)/recon.fish"
+	rm -f "$(bin)/recon$(exe)" "$(bash)/recon" "$(zsh)/_recon" "$(fish)/recon.fish"
 	@for page in "$(pages)"/recon.1 "$(pages)"/recon-*.1; do \
 		if grep -q '^\.TH .*"recon manual"' "$$page" 2>/dev/null; then echo "rm -f $$page"; rm -f "$$page"; fi; done
 	rm -f "$(include)/recon.h" "$(lib)/librecon.a" "$(lib)/librecon_files.a" "$(lib)/pkgconfig/recon.pc"
 	rm -f "$(lib)/librecon.so" "$(lib)/librecon.so.$(ABI)" "$(lib)/librecon.so.$(VERSION)"
+	rm -f "$(bin)/recon.dll" "$(lib)/librecon.dll.a" "$(lib)/recon.lib"
 	rm -rf "$(lib)/cmake/recon"
 
 # The oldest glibc that archives and the Python wheel run on, as in RHEL 8. A plain build requires the glibc of the
@@ -236,7 +242,7 @@ need_epoch:
 	@if [ -z "$(SOURCE_DATE_EPOCH)" ]; then echo "no git here: set SOURCE_DATE_EPOCH to the time of the release, in seconds"; exit 1; fi
 
 # Archives for all platforms, the wheel, the Debian packages, SBOM and checksums, in target/dist.
-release: PACKAGES := gcc libc6-dev binutils python3-venv gcc-mingw-w64-x86-64 octave octave-dev dpkg-dev debhelper
+release: PACKAGES := gcc libc6-dev binutils python3-venv gcc-mingw-w64-x86-64 llvm octave octave-dev dpkg-dev debhelper
 release: deps need_epoch $(zig)/ready $(tools)/ready
 	rm -rf $(CARGO_TARGET_DIR)/dist
 	$(for_release) packaging/release.sh archives $(PLATFORM)
@@ -317,7 +323,7 @@ $(mrd)/ready: tests/requirements-mrd.txt
 	$(mrd)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no ismrmrd, nibabel and pydicom from PyPI"
 
 # Systems that the library is compiled for, though not run on.
-OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin aarch64-unknown-linux-gnu
+OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin x86_64-apple-darwin aarch64-unknown-linux-gnu
 
 # The tests of the transforms and of the solver run again at each lower level of the vector unit, and print so. The
 # gadgets' tests need the ISMRMRD library. If Gadgetron is installed (GADGETRON_HOME, or on the PATH), the gadgets also
@@ -398,7 +404,7 @@ test-gadgets: deps
 		$(CARGO) test --locked --package recon-program --test gadgetron -- --nocapture
 
 # By hand only. For example: make test-windows SUITES="c nufft program". tests/windows/run.sh lists the suites.
-test-windows: PACKAGES := gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 wine wine64 clang lld llvm octave-dev
+test-windows: PACKAGES := gcc-mingw-w64-x86-64 g++-mingw-w64-x86-64 wine wine64 clang lld llvm octave-dev cmake pkg-config
 test-windows: deps
 	rustup target add x86_64-pc-windows-gnu
 	CARGO="$(CARGO)" tests/windows/run.sh $(SUITES)

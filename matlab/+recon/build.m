@@ -28,6 +28,9 @@ end
 if exist(library, 'file') ~= 2
     error('recon:IO', 'recon.build: the library %s does not exist', library);
 end
+if exist(output, 'dir') ~= 7
+    error('recon:IO', 'recon.build: the folder %s does not exist: create it first', output);
+end
 [place, name, ending] = fileparts(library);
 if any(strcmp(name, {'librecon', 'recon'}))
     needed = fullfile(place, [name '_files' ending]);
@@ -45,6 +48,10 @@ if isempty(sources)
         'functions. Build in the folder of a release or of recon''s source'], source);
 end
 sources = cellfun(@(name) fullfile(source, name), {sources.name}, 'UniformOutput', false);
+if exist('OCTAVE_VERSION', 'builtin')
+    % The compiler runs in a different folder.
+    library = make_absolute_filename(library);
+end
 common = [{['-I' fullfile(project, 'include')]}, sources, {library}];
 % Windows cannot replace a file that is loaded.
 clear recon_mex
@@ -60,8 +67,8 @@ if exist('OCTAVE_VERSION', 'builtin')
         layout = {};
     end
     target = fullfile(output, 'recon_mex.mex');
-    run_mkoctfile([{'--mex', '-DRECON_OCTAVE', '-O2', '-Wall', '-Wextra'}, layout, common, system_libraries(), ...
-        {'-o', target}]);
+    run_mkoctfile(output, [{'--mex', '-DRECON_OCTAVE', '-O2', '-Wall', '-Wextra'}, layout, common, ...
+        system_libraries(), {'-o', 'recon_mex.mex'}]);
 else
     header = fullfile(matlabroot, 'toolbox', 'parallel', 'gpu', 'extern', 'include');
     gpu = exist(fullfile(header, 'gpu', 'mxGPUArray.h'), 'file') == 2;
@@ -86,6 +93,10 @@ if exist(fullfile(project, 'Cargo.toml'), 'file') == 2
     return;
 end
 library = fullfile(project, 'lib', 'librecon_files.a');
+if ispc && ~strcmp(windows_target(), 'x86_64-pc-windows-gnu')
+    error('recon:Build', ['recon.build: a release''s library is for MinGW, but mex uses Microsoft''s compiler: install ' ...
+        'MATLAB''s support package for MinGW-w64 and select it by mex -setup C, or build recon from source']);
+end
 if exist(library, 'file') ~= 2
     error('recon:Build', ['recon.build: neither a release''s library (%s) nor recon''s source is next to this ' ...
         'package: give an installed static library with ''Library'''], library);
@@ -154,13 +165,20 @@ else
 end
 end
 
-function run_mkoctfile(list)
+function run_mkoctfile(folder, list)
+% Runs mkoctfile in the output's folder: it accepts spaces in all paths except the output's.
+old = cd(folder);
+back = onCleanup(@() cd(old));
 program = fullfile(OCTAVE_HOME, 'bin', 'mkoctfile');
+if ispc
+    program = [program '.exe'];
+end
 if exist(program, 'file') ~= 2
     program = 'mkoctfile';
 end
-quoted = cellfun(@(a) sprintf('"%s"', a), list, 'UniformOutput', false);
-command = [program ' ' strjoin(quoted, ' ') ' 2>&1'];
+% On Windows the path of Octave contains a space.
+quoted = cellfun(@(a) sprintf('"%s"', a), [{program}, list], 'UniformOutput', false);
+command = [strjoin(quoted, ' ') ' 2>&1'];
 if isunix
     % mkoctfile 7.3 does not delete all of its temporary files.
     scratch = tempname();

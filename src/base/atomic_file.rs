@@ -69,10 +69,11 @@ impl Destination {
                         bail!(IO, "{shown}: the file cannot be written: {e}: give a different name, or allow writing")
                     }
                 },
-                Err(e) => bail!(IO, "{shown}: {e}"),
+                Err(e) => bail!(IO, "{shown}: {e}: give a different name"),
             },
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => bail!(IO, "{shown}: {e}"),
+            // For example, Windows does not allow all characters in names.
+            Err(e) => bail!(IO, "{shown}: {e}: give a different name"),
         }
         // The file does not exist, but links may lead to its name.
         let mut file = path.to_owned();
@@ -383,7 +384,9 @@ fn create(folder: &Path, replaced: Option<fs::Metadata>) -> io::Result<PathBuf> 
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(file) => {
                 temporaries.push(path.clone());
-                if let Some(about) = replaced {
+                // Windows has a mark of read-only files instead of permissions. These are not replaced, and a temporary
+                // file with the mark could not be removed.
+                if let Some(about) = replaced.filter(|_| cfg!(unix)) {
                     file.set_permissions(about.permissions())?;
                 }
                 return Ok(path);

@@ -6,10 +6,22 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 
+/// Opens a file for reading.
+///
+/// # Errors
+/// `IO` if the file cannot be opened, or is a folder.
+pub fn open_file(path: &Path) -> Result<File> {
+    // Windows refuses to open a folder as if permission were missing, Linux to read it.
+    if path.is_dir() {
+        bail!(IO, "this is a folder, not a file");
+    }
+    File::open(path).map_err(|e| Error::new(ErrorKind::IO, e.to_string()))
+}
+
 /// Reads a file. A file of more than `limit` bytes is an error.
 pub fn read_up_to(path: &Path, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    match File::open(path).and_then(|f| f.take((limit as u64).saturating_add(1)).read_to_end(&mut bytes)) {
+    match open_file(path)?.take((limit as u64).saturating_add(1)).read_to_end(&mut bytes) {
         Ok(n) if n > limit => bail!(BadFile, "the file is longer than {limit} bytes"),
         Ok(_) => Ok(bytes),
         Err(e) => Err(Error::new(ErrorKind::IO, e.to_string())),

@@ -1,6 +1,6 @@
 //! `.cfl` files of BART: complex numbers in single precision, with the sizes in a `.hdr` file. No crate reads them.
 
-use super::bytes::{write_complex, EndianBytes};
+use super::bytes::{open_file, write_complex, EndianBytes};
 use num_complex::Complex;
 use recon::atomic_file::AtomicFiles;
 use recon::error::{bail, checked_product, Error, ErrorKind, Result};
@@ -83,7 +83,7 @@ fn read_header(path: &Path) -> Result<Vec<usize>> {
 
 fn read_data(path: &Path, dims: Vec<usize>) -> Result<Cfl> {
     let io = |e: std::io::Error| Error::new(ErrorKind::IO, e.to_string());
-    let file = File::open(path).map_err(io)?;
+    let file = open_file(path)?;
     let length = file.metadata().map_err(io)?.len();
     let count = checked_product(&dims, "the array")?;
     if length != count as u64 * 8 {

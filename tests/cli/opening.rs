@@ -56,3 +56,15 @@ fn reasons_why_a_file_is_not_opened() {
     let (status, text) = message("info cut.h5", None);
     assert!(status == Some(1) && text.contains("truncated or damaged") && !text.contains("locked"), "{text}");
 }
+
+#[test]
+fn a_folder_is_not_a_file() {
+    let dir = TempDir::new();
+    for name in ["folder.h5", "folder.npy", "folder.nii", "folder.mat", "folder.dcm", "folder"] {
+        fs::create_dir(dir.path(name)).unwrap();
+        dir.fails(1, &format!("info {name}"), &[name, "this is a folder"]);
+    }
+    fs::create_dir(dir.path("folder.cfl")).unwrap();
+    fs::write(dir.path("folder.hdr"), "# Dimensions\n2 2\n").unwrap();
+    dir.fails(1, "info folder.cfl", &["folder.cfl", "this is a folder"]);
+}

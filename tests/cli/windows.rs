@@ -32,6 +32,12 @@ fn names_of_any_script() {
     dir.ok("simulate --matrix 16,16 --coils 2 -o scan.h5");
     dir.fails(1, "cg scan.h5 -o a.h5 --report A.H5", &["two outputs go to this file"]);
     dir.fails(1, "cg scan.h5 -o SCAN.H5", &["a file to be read"]);
+    // Names that Windows does not allow, and a folder that it does not open.
+    dir.fails(1, "cg scan.h5 -o a?.h5", &["a?.h5", "give a different name"]);
+    dir.fails(1, "cg scan.h5 -o absent\\a.h5", &["the folder absent does not exist"]);
+    for input in [".", &folder] {
+        dir.fails(1, &format!("cg {input} -o a.h5"), &[input, "this is a folder"]);
+    }
 }
 
 #[test]

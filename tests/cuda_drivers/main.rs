@@ -1,6 +1,6 @@
 //! Old drivers, without a GPU: the library needs no function that the driver of CUDA 11.4 does not have, and finds
 //! NVRTC under the name of each version. A driver in C takes the place of NVIDIA's (driver.c).
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -11,6 +11,15 @@ use recon::ErrorKind;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The driver's file.
+const DRIVER: &str = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+/// NVRTC's file of CUDA 11.2 to 11.8, 12 and 13.
+const NVRTC: [&str; 3] = if cfg!(windows) {
+    ["nvrtc64_112_0.dll", "nvrtc64_120_0.dll", "nvrtc64_130_0.dll"]
+} else {
+    ["libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13"]
+};
 
 /// Returns the names of the driver's functions after a prefix in a text.
 fn functions_after(prefix: &str, text: &str) -> BTreeSet<String> {
@@ -37,28 +46,38 @@ fn the_library_calls_only_functions_of_cuda_11_4() {
     assert_eq!(functions_after("status ", new).into_iter().collect::<Vec<_>>(), ["cuCtxGetId"]);
 }
 
-/// Builds the driver of a version of CUDA, and NVRTC. `None` without a C compiler.
+/// Builds the driver of a version of CUDA, and NVRTC. `None` without a C compiler. On Windows, tests/windows/run.sh has
+/// compiled them.
 fn build(version: i32) -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("driver-{}-{version}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
+    if cfg!(windows) {
+        let Some(drivers) = std::env::var_os("RECON_TEST_CUDA_DRIVERS") else {
+            say("skipped: old drivers, because RECON_TEST_CUDA_DRIVERS names no folder with driver-<version>.dll");
+            return None;
+        };
+        std::fs::copy(Path::new(&drivers).join(format!("driver-{version}.dll")), folder.join(DRIVER)).unwrap();
+        return Some(folder);
+    }
     if Command::new("cc").arg("--version").output().is_err() {
         say("skipped: old drivers, because there is no C compiler here");
         return None;
     }
     let mut command = Command::new("cc");
     command.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]).arg(format!("-DVERSION={version}"));
-    run(command.arg("-o").arg(folder.join("libcuda.so.1")).arg(root().join("tests/cuda_drivers/driver.c")));
+    run(command.arg("-o").arg(folder.join(DRIVER)).arg(root().join("tests/cuda_drivers/driver.c")));
     // The first name is searched first. An empty file hides NVRTC of this machine, whose name has no version.
-    std::fs::copy(folder.join("libcuda.so.1"), folder.join("libcuda.so")).unwrap();
+    std::fs::copy(folder.join(DRIVER), folder.join("libcuda.so")).unwrap();
     std::fs::write(folder.join("libnvrtc.so"), "").unwrap();
     Some(folder)
 }
 
 /// Runs a part of this program in a process with the driver. Returns its output.
 fn run_part(part: &str, folder: &Path, nvrtc: &str) -> String {
-    std::fs::copy(folder.join("libcuda.so.1"), folder.join(nvrtc)).unwrap();
+    std::fs::copy(folder.join(DRIVER), folder.join(nvrtc)).unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", part, "--ignored", "--nocapture"]).env("LD_LIBRARY_PATH", folder);
+    let search_path = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
+    command.args(["--exact", part, "--ignored", "--nocapture"]).env(search_path, folder);
     command.env("RECON_CACHE_DIR", folder.join("kernels")).env_remove("RECON_NVRTC");
     // Toolkits of this machine are not searched.
     command.env_remove("CUDA_HOME").env_remove("CUDA_PATH");
@@ -72,7 +91,7 @@ fn a_process_with_an_old_driver() {
     fn count(name: &[u8]) -> i32 {
         // SAFETY: the file is loaded already, and its functions of these names have this type.
         unsafe {
-            let driver = libloading::Library::new("libcuda.so").unwrap();
+            let driver = libloading::Library::new(if cfg!(windows) { DRIVER } else { "libcuda.so" }).unwrap();
             driver.get::<unsafe extern "C" fn() -> i32>(name).unwrap()()
         }
     }
@@ -118,16 +137,16 @@ fn a_process_with_two_compilers() {
 #[test]
 fn old_drivers_work() {
     let part = "a_process_with_an_old_driver";
-    for (version, nvrtc) in [(11040, "libnvrtc.so.11.2"), (11080, "libnvrtc.so.11.2"), (12000, "libnvrtc.so.12")] {
+    for (version, nvrtc) in [(11040, NVRTC[0]), (11080, NVRTC[0]), (12000, NVRTC[1])] {
         let Some(folder) = build(version) else { return };
         let text = run_part(part, &folder, nvrtc);
         assert!(text.contains(&format!("driver ({}, {})", version / 1000, version % 1000 / 10)), "{text}");
         std::fs::remove_dir_all(folder).unwrap();
     }
     let (too_old, old, new) = (build(11010).unwrap(), build(11040).unwrap(), build(13000).unwrap());
-    run_part("a_process_with_a_driver_that_is_too_old", &too_old, "libnvrtc.so.11.2");
-    std::fs::copy(new.join("libcuda.so.1"), old.join("libnvrtc.so.13")).unwrap();
-    run_part("a_process_with_two_compilers", &old, "libnvrtc.so.11.2");
+    run_part("a_process_with_a_driver_that_is_too_old", &too_old, NVRTC[0]);
+    std::fs::copy(new.join(DRIVER), old.join(NVRTC[2])).unwrap();
+    run_part("a_process_with_two_compilers", &old, NVRTC[0]);
     for folder in [too_old, old, new] {
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -67,7 +67,8 @@ fn octave_command(mex: &Path, code: &str) -> Command {
 /// Returns the folder of the MEX file with this layout of complex numbers. It is built once.
 fn mex_file(separate: bool) -> PathBuf {
     static BUILT: Mutex<[bool; 2]> = Mutex::new([false; 2]);
-    let folder = folder(if separate { "separate" } else { "interleaved" });
+    // Names of users' folders contain spaces.
+    let folder = folder(if separate { "separate complex" } else { "interleaved" });
     let mut built = BUILT.lock().unwrap_or_else(|e| e.into_inner());
     if !built[usize::from(separate)] {
         let _ = std::fs::remove_file(folder.join("recon_mex.mex"));

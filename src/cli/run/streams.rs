@@ -52,6 +52,8 @@ fn folder() -> Result<PathBuf> {
     if let Some(folder) = &*folder {
         return Ok(folder.clone());
     }
+    // On Windows the folder for temporary files is the user's own.
+    #[cfg_attr(windows, allow(unused_mut))]
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

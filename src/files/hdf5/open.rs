@@ -1,6 +1,7 @@
 //! Opens files, and finds out why one cannot be opened.
 
 use super::errors::hdf5_error;
+use crate::bytes::open_file;
 use hdf5_pure::{Chunk, ChunkIndex, FileAccessProperties, FormatError, Group, Layout, MetadataCacheConfig, Source};
 use recon::error::{bail, Error, ErrorKind, Result};
 use std::fs::File;
@@ -78,11 +79,8 @@ pub struct Hdf5File {
 /// open for writing, or is damaged.
 pub fn open(path: &Path) -> Result<Hdf5File> {
     let io = |e: io::Error| Error::new(ErrorKind::IO, e.to_string());
-    let file = File::open(path).map_err(io)?;
+    let file = open_file(path)?;
     let about = file.metadata().map_err(io)?;
-    if about.is_dir() {
-        bail!(IO, "this is a folder, not a file");
-    }
     if !about.is_file() {
         bail!(IO, "HDF5 cannot be read from a device or a pipe: save the data to a file first");
     }
