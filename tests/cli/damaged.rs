@@ -188,7 +188,7 @@ fn damaged_references_are_errors() {
 #[test]
 fn unusable_files_are_errors() {
     let dir = TempDir::new();
-    dir.fails(1, "grid nowhere.h5 -o x.h5", &["nowhere.h5", "No such file"]);
+    dir.fails(1, "grid nowhere.h5 -o x.h5", &["nowhere.h5", "(os error 2)"]);
     fs::write(dir.path("empty.h5"), []).unwrap();
     dir.fails(1, "grid empty.h5 -o x.h5", &["empty.h5", "is empty"]);
     let random: Vec<u8> = noise(5000, 5).iter().flat_map(|z| z.re.to_le_bytes()).collect();
