@@ -3,7 +3,7 @@
 #   make demo                                   a 3D scan, simulated and reconstructed: errors, and demo/demo.png
 #   make check                                  formatting, lints, documents, fast tests, without root
 #   make test                                   everything that can be checked on this machine
-#   make test-aarch64                           the suites on 64-bit ARM (NEON) in an emulator: an hour or more
+#   make test-aarch64                           the suites on 64-bit ARM (NEON) in an emulator: hours
 #   make test-musl                              the suites of the static build with musl
 #   make test-gadgets GADGETRON_HOME=folder     the tests of the gadgets with one Gadgetron, or ISMRMRD_HOME=folder
 #   make test-windows                           the library and the program for Windows, under Wine: an hour or more
@@ -355,35 +355,46 @@ test: deps
 # Test files that are left out for other platforms: tests of GPUs, of the header and the installed copy with this
 # machine's C compiler, of the sources' layers, of speed, and of page faults.
 HERE_ONLY := cuda cuda_checks cuda_choice cuda_contexts cuda_direct kernels header install layers cpu_direct page_faults
-# Too slow in an emulator: arrays of 12 GiB (large), and a process for each allocation (allocation_failures).
-SLOW_IN_EMULATOR := large allocation_failures
+# Too slow in an emulator: arrays of 12 GiB (large), a process for each allocation (allocation_failures), and the memory
+# of large scans (memory).
+SLOW_IN_EMULATOR := large allocation_failures memory
+# The same for single tests, which take a minute or more on the processor.
+SLOW_TESTS_IN_EMULATOR := lambda_of_the_noise_is_near_the_best the_papers_scan_is_gridded_and_corrected
+# Without the test harness of Rust, and therefore without its options.
+OWN_HARNESS := allocations allocation_failures host_process
 suites = $(patsubst %,--test %,$(filter-out $(1),$(basename $(notdir $(wildcard tests/*.rs))) c_api plan scan_altered))
-# Optimised, because an emulator is 10 to 30 times slower than the processor.
+# Optimised, because an emulator is 10 to 30 times slower than the processor, and 100 times slower in vector arithmetic.
 TEST_FLAGS ?= --locked --no-fail-fast --profile quick
 # Tests in which other programs start `recon` by its name: shells, make, Python, a C compiler.
 PROGRAM_HERE_ONLY := bar_on_a_terminal documents:: manual:: scan_example:: view::
 
-# In qemu, a program cannot start a program for ARM by its name: RECON_TEST_EMULATOR starts `recon` for its tests.
+# In qemu, a program cannot start a program for ARM by its name: RECON_TEST_EMULATOR starts programs for tests.
 arm := aarch64-unknown-linux-gnu
 emulator := qemu-aarch64 -L /usr/aarch64-linux-gnu
-on_arm := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc RECON_TEST_EMULATOR="$(emulator)" \
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(emulator)" $(CARGO) test $(TEST_FLAGS) --target $(arm)
+on_arm := CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC=aarch64-linux-gnu-gcc \
+	RECON_TEST_EMULATOR="$(emulator)" CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$(emulator)" \
+	$(CARGO) test $(TEST_FLAGS) --target $(arm)
 
 # For example: make test-aarch64 ARM_SUITES="--test nufft --test levels"
-ARM_SUITES ?= --lib $(call suites,$(HERE_ONLY) $(SLOW_IN_EMULATOR))
+ARM_SUITES ?= --lib $(call suites,$(HERE_ONLY) $(SLOW_IN_EMULATOR) $(OWN_HARNESS))
 
 test-aarch64: PACKAGES += gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 test-aarch64: deps
 	rustup target add $(arm)
-	$(on_arm) --package recon $(ARM_SUITES)
+	@echo "left out in the emulator, as too slow: $(SLOW_IN_EMULATOR) $(SLOW_TESTS_IN_EMULATOR)"
+	$(on_arm) --package recon $(ARM_SUITES) -- $(foreach name,$(SLOW_TESTS_IN_EMULATOR),--skip $(name))
+	$(on_arm) --package recon $(patsubst %,--test %,$(filter-out $(SLOW_IN_EMULATOR),$(OWN_HARNESS)))
 	$(on_arm) --package recon-files --lib --tests
 	$(on_arm) --package recon-program --test program -- $(foreach name,$(PROGRAM_HERE_ONLY),--skip $(name))
 
 musl := x86_64-unknown-linux-musl
+# Without the tests of the shared library, which rustc does not make for musl.
+MUSL_SUITES ?= --lib $(call suites,$(HERE_ONLY) large abi)
 
+# For example: make test-musl MUSL_SUITES="--test nufft --test levels"
 test-musl: deps
 	rustup target add $(musl)
-	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon --lib $(call suites,$(HERE_ONLY) large)
+	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon $(MUSL_SUITES)
 	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-files --lib --tests
 	$(CARGO) test $(TEST_FLAGS) --target $(musl) --package recon-program --test program -- --skip scan_example::
 	$(CARGO) run $(filter-out --no-fail-fast,$(TEST_FLAGS)) --target $(musl) --package recon-program -- info \

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 mod common;
-use common::{root, run};
+use common::{emulated, root, run};
 
 /// The number of the ABI.
 const ABI: &str = env!("RECON_ABI");
@@ -37,6 +37,15 @@ fn read(path: impl AsRef<Path>) -> String {
 
 fn present_header() -> String {
     read(root().join("include/recon.h"))
+}
+
+/// Returns the C compiler for the tested platform: the command in the variable CC, which make uses too, or else `cc`.
+fn compiler() -> Command {
+    let line = std::env::var("CC").unwrap_or("cc".into());
+    let mut words = line.split_whitespace();
+    let mut compiler = Command::new(words.next().unwrap_or("cc"));
+    compiler.args(words);
+    compiler
 }
 
 /// Returns an empty folder for temporary files.
@@ -83,7 +92,7 @@ fn stub_library(folder: &Path, header: &str) -> PathBuf {
     std::fs::write(folder.join("stub.c"), format!("#include <recon.h>\n{bodies}")).unwrap();
     let names: String = functions.iter().map(|f| format!("{};", name_of(f))).collect();
     std::fs::write(folder.join("stub.map"), format!("RECON_{ABI} {{ global: {names} local: *; }};\n")).unwrap();
-    let mut compiler = Command::new("cc");
+    let mut compiler = compiler();
     compiler.current_dir(folder).args(["-std=c99", "-w", "-g", "-fno-eliminate-unused-debug-types", "-fPIC"]);
     compiler.args(["-shared", "-nostdinc", "-nostdlib", "-I.", "stub.c", "-o", "librecon.so"]);
     run(compiler.args(["-Wl,--version-script=stub.map", &format!("-Wl,-soname,librecon.so.{ABI}")]));
@@ -323,11 +332,11 @@ fn programs_of_older_headers_run() {
         let header = read(kept().join(&version).join("recon.h"));
         stub_library(&folder, &header);
         std::fs::write(folder.join("checks.c"), generated_checks(&header)).unwrap();
-        let mut compiler = Command::new("cc");
+        let mut compiler = compiler();
         compiler.current_dir(&folder).args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-I."]);
         compiler.arg(root().join("tests/abi/program.c")).args(["checks.c", "-L.", "-lrecon", "-lm", "-o", "program"]);
         run(&mut compiler);
-        let mut program = Command::new(folder.join("program"));
+        let mut program = emulated(folder.join("program").to_str().unwrap());
         let printed = run(program.env("LD_LIBRARY_PATH", library).env("LD_BIND_NOW", "1"));
         assert_eq!(printed, "ok\n", "a program of version {version}");
     }
@@ -339,9 +348,10 @@ fn symbols_have_the_version_node() {
     let library = installed_library().join(format!("librecon.so.{ABI}"));
     let symbols = run(Command::new("objdump").arg("-T").arg(&library));
     let node = format!("RECON_{ABI}");
-    let is_defined = |line: &&str| !line.contains("*UND*") && line.split_whitespace().count() >= 6;
-    let lines: Vec<Vec<&str>> =
-        symbols.lines().filter(is_defined).map(|line| line.split_whitespace().rev().collect()).collect();
+    // On ARM, the table also has local symbols of sections.
+    let is_exported = |words: &Vec<&str>| words.len() >= 6 && words[1] != "l" && !words.contains(&"*UND*");
+    let words = symbols.lines().map(|line| line.split_whitespace().collect::<Vec<&str>>());
+    let lines: Vec<Vec<&str>> = words.filter(is_exported).map(|words| words.into_iter().rev().collect()).collect();
     let mut found: Vec<&str> = lines.iter().filter(|words| words[0].starts_with("recon_")).map(|w| w[0]).collect();
     found.sort();
     let header = present_header();
