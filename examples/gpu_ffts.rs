@@ -12,6 +12,7 @@ mod cufft;
 use cufft::{median_microseconds, CuFft};
 use recon::backend::cuda::fft::GridFft;
 use recon::backend::cuda::gpu::Gpu;
+use recon::backend::cuda::kernel_check::CheckArguments;
 use recon::backend::cuda::runtime::{Context, Stream};
 use recon::{Complex, Result};
 
@@ -41,8 +42,8 @@ fn main() -> Result<()> {
         for (direction, inverse) in [("to the image", true), ("to the grid", false)] {
             let own = median_microseconds(&stream, RUNS, arrays, || {
                 match inverse {
-                    true => ours.grid_to_image(&gpu, grids.view_mut(), images.view_mut()),
-                    false => ours.image_to_grid(&gpu, images.view(), grids.view_mut()),
+                    true => ours.grid_to_image(&gpu, grids.view_mut(), images.view_mut(), CheckArguments::NONE),
+                    false => ours.image_to_grid(&gpu, images.view(), grids.view_mut(), CheckArguments::NONE),
                 }
                 Ok(())
             })?;

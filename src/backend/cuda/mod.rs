@@ -13,7 +13,7 @@ pub mod fft;
 pub mod gpu;
 pub mod gridding;
 mod host_word;
-mod kernel_check;
+pub mod kernel_check;
 mod launch;
 pub mod library;
 pub mod memory;
