@@ -20,6 +20,7 @@ use recon::backend::cpu::simd::Level;
 use recon::backend::cpu::thread_pool::Threads;
 use recon::backend::cuda::fft::GridFft as GpuFft;
 use recon::backend::cuda::gpu::Gpu;
+use recon::backend::cuda::kernel_check::CheckArguments;
 use recon::backend::cuda::runtime::{Context, Stream};
 use recon::{Complex, Error, ErrorKind, Result, Simd};
 use rustfft::{Fft, FftNum, FftPlanner};
@@ -239,11 +240,11 @@ impl Device {
         let mut found = poisoned(case.plain.len());
         let from = gpu.upload(&case.centred, "signals")?;
         let mut to = gpu.upload(&found, "transforms")?;
-        fft.image_to_grid(gpu, from.view(), to.view_mut());
+        fft.image_to_grid(gpu, from.view(), to.view_mut(), CheckArguments::NONE);
         gpu.download(to.view(), &mut found)?;
         case.check(&found, "recon on the GPU")?;
         let microseconds = median_microseconds(&self.stream, runs, case.signals, || {
-            fft.image_to_grid(gpu, from.view(), to.view_mut());
+            fft.image_to_grid(gpu, from.view(), to.view_mut(), CheckArguments::NONE);
             Ok(())
         })?;
         Ok(1e-3 * microseconds)
