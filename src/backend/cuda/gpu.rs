@@ -1,10 +1,10 @@
 //! State of a plan on one GPU: stream, memory, kernels, and the first failure.
 
 use super::compile::Kernels;
+use super::copies;
 use super::library::{check, PointerOwner};
 use super::memory::{DeviceArray, DeviceMemory};
 use super::runtime::{Context, Event, Function, Properties, Stream};
-use super::staging;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element, Span};
 use crate::base::error::{bail, Error, Result};
 use cudarc::driver::sys as cu;
@@ -93,7 +93,7 @@ impl Gpu {
             let _current = self.stream.context.enter()?;
             // SAFETY: both have this number of bytes; the stream exists, and is waited for below.
             let queued =
-                unsafe { staging::copy_in(&self.stream.context, host, array.pointer().address(), &self.stream) };
+                unsafe { copies::copy_in(&self.stream.context, host, array.pointer().address(), &self.stream) };
             queued.map_err(|e| e.within(what))?;
         }
         self.synchronize()?;
@@ -154,7 +154,7 @@ impl Gpu {
         assert_eq!(from.len(), host.len());
         let _current = self.stream.context.enter()?;
         // SAFETY: both have this number of bytes; the callers wait for the stream.
-        unsafe { staging::copy_out(&self.stream.context, from.pointer().address(), host, stream) }
+        unsafe { copies::copy_out(&self.stream.context, from.pointer().address(), host, stream) }
     }
 
     /// Queues setting all bytes to 0.

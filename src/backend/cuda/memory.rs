@@ -1,9 +1,9 @@
 //! GPU memory: arrays, and freed memory that a plan keeps for its next arrays.
 
+use super::copies;
 use super::library::check;
 use super::memory_cache::DeviceMemoryCache;
 use super::runtime::{Event, Stream};
-use super::staging;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element};
 use crate::base::defaults::{IDLE_DEVICE_BYTES, IDLE_DEVICE_SHARE};
 use crate::base::error::{bail, ErrorKind, Result};
@@ -80,7 +80,7 @@ impl DeviceMemory {
             let _current = self.stream.context.enter()?;
             // SAFETY: both have this number of bytes; the host array remains by the caller's promise; the stream
             // exists.
-            let queued = unsafe { staging::copy_in(&self.stream.context, host, array.pointer.address(), &self.copies) };
+            let queued = unsafe { copies::copy_in(&self.stream.context, host, array.pointer.address(), &self.copies) };
             // Counted after the copy is queued: whoever reads the number and then waits, waits for this copy too.
             self.copies_queued.fetch_add(1, SeqCst);
             queued.map_err(|e| e.within(what))?;

@@ -7,6 +7,7 @@
 mod backprojection;
 pub mod compile;
 mod contexts;
+mod copies;
 mod cost;
 pub mod direct;
 pub mod fft;
