@@ -73,10 +73,10 @@ impl CheckSlots {
 
     /// Begins a check, before its kernels are queued; `None` if there are as many as possible.
     pub fn begin(&self, gpu: &Gpu, limit: f64, is_merged: bool) -> Result<Option<SlotCheck>> {
-        let word = PendingWord::new(gpu.stream())?;
         let Some(slot) = self.slots.take() else { return Ok(None) };
-        let state = self.states.view().part(slot..slot + 1).pointer();
         let (bit, slots) = (1 << slot, self.slots.clone());
+        let word = PendingWord::new(gpu.stream()).inspect_err(|_| slots.release(bit))?;
+        let state = self.states.view().part(slot..slot + 1).pointer();
         if slots.failed.fetch_and(!bit, Ordering::Relaxed) & bit != 0 {
             gpu.clear_word(state);
         }
@@ -90,6 +90,11 @@ impl SlotSets {
         let lowest_unused = |used: u32| Some(used | used.wrapping_add(1)).filter(|used| used >> SLOTS == 0);
         let before = self.used.fetch_update(Ordering::Acquire, Ordering::Relaxed, lowest_unused).ok()?;
         Some(before.trailing_ones() as usize)
+    }
+
+    /// Marks the slot of this bit as unused.
+    fn release(&self, bit: u32) {
+        self.used.fetch_and(!bit, Ordering::Release);
     }
 }
 
@@ -123,7 +128,7 @@ impl Drop for SlotCheck {
         if !self.has_passed {
             self.slots.failed.fetch_or(self.bit, Ordering::Relaxed);
         }
-        self.slots.used.fetch_and(!self.bit, Ordering::Release);
+        self.slots.release(self.bit);
     }
 }
 
@@ -136,7 +141,7 @@ mod tests {
         let slots = SlotSets::default();
         assert!((0..SLOTS).all(|slot| slots.take() == Some(slot)));
         assert_eq!(slots.take(), None);
-        slots.used.fetch_and(!0b1000, Ordering::Release);
+        slots.release(0b1000);
         assert_eq!((slots.take(), slots.take()), (Some(3), None));
     }
 }
