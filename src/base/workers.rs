@@ -58,11 +58,8 @@ unsafe impl Workers for BriefThreads {
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         let threads = if tasks < MANY_TASKS { 1 } else { copy_threads() };
         let next = AtomicUsize::new(0);
-        let work = || {
-            while let Some(i) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < tasks) {
-                task(i);
-            }
-        };
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&i| i < tasks);
+        let work = || std::iter::from_fn(take).for_each(task);
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 // Without a thread, the others run all tasks.

@@ -108,7 +108,7 @@ pub trait Engine<T: Real>: Send + Sync {
     fn first_exceeding(&self, values: Source<'_, Complex<T>>, limit: T) -> Result<Option<(usize, Complex<T>)>>;
 
     /// Begins a check that the magnitudes of the input of [`Engine::forward`] or [`Engine::adjoint`] are below `limit`.
-    /// That call confirms the check before it writes its output. Returns `None` if it does not support this.
+    /// That call makes the check, and writes no output if it fails. Returns `None` if it does not support this.
     fn begin_check(&self, _input: Source<'_, Complex<T>>, _limit: T) -> Result<Option<Box<dyn PendingCheck>>> {
         Ok(None)
     }

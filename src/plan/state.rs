@@ -162,8 +162,8 @@ impl<T: Real> PlanState<T> {
         }
     }
 
-    /// The same for [`Engine::forward`] and [`Engine::adjoint`]. On a GPU the input is checked while the transform is
-    /// queued.
+    /// The same for [`Engine::forward`] and [`Engine::adjoint`]. The kernels of the transform check input in the memory
+    /// of a GPU.
     pub fn with_deferred_check(
         &self,
         (input_name, input, limit): (&str, Source<'_, Complex<T>>, T),
