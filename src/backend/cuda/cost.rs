@@ -23,17 +23,19 @@ pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, r
     3.0 * LAUNCH + size * (samples as f64 * PAIR * pairs + CELL * cells) + passes(grid, dims, real).iter().sum::<f64>()
 }
 
-/// Returns the cost of a convolution with Q. The last axis is padded, transformed, multiplied, transformed back and
-/// cropped in one pass.
+/// Returns the cost of a convolution with Q. In 3D, z is transformed first. The last axis, y, is padded, transformed,
+/// multiplied, transformed back and cropped in one pass.
 pub fn convolution(dims: &[usize], real: usize) -> f64 {
-    let mut doubled = [1; 3];
-    doubled.iter_mut().zip(dims).for_each(|(d, &n)| *d = next_fast_size(2 * n));
-    let doubled = &doubled[..dims.len()];
+    let mut dims = dims.to_vec();
+    if dims.len() == 3 {
+        dims.rotate_right(1);
+    }
+    let doubled: Vec<usize> = dims.iter().map(|&n| next_fast_size(2 * n)).collect();
     let last = dims.len() - 1;
     let points: f64 = doubled.iter().map(|&d| d as f64).product();
     let lines = points / doubled[last] as f64;
     let fused = LAUNCH + BYTE * real as f64 * (points + 4.0 * lines * dims[last] as f64);
-    2.0 * passes(doubled, dims, real)[..last].iter().sum::<f64>() + fused
+    2.0 * passes(&doubled, &dims, real)[..last].iter().sum::<f64>() + fused
 }
 
 /// Returns the cost of each pass of a pruned transform, by the bytes that it reads and writes.

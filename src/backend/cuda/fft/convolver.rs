@@ -1,8 +1,9 @@
 //! Convolution of images with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
-//! x lines and y lines are padded to the doubled grid. One kernel pads, transforms, multiplies with the spectrum,
-//! transforms back and crops z lines, so that the whole doubled grid is never stored. Then y and x are transformed
-//! back. In 2D, y is the middle axis.
+//! In 3D, z lines are padded to the doubled grid and transformed first. Then each plane of one z frequency is convolved
+//! by itself: x lines are padded and transformed; one kernel pads, transforms, multiplies with the spectrum, transforms
+//! back and crops y lines; x lines are transformed back and cropped. Only some planes are convolved at once, so that
+//! the doubled grid is never stored. Then z is transformed back. In 2D, an image is one such plane.
 
 use super::lines::{arrays_at_once, check, place_kernels, Arrangement, Buffers, ImageEnd, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
@@ -20,6 +21,9 @@ use std::sync::Mutex;
 const SEVERAL: usize = 32 << 20;
 /// Maximum number of images at once.
 const MOST: usize = 32;
+/// Maximum bytes of the planes that are convolved at once, unless one plane has more. With fewer, launches take longer
+/// than the cache saves; with more, only memory is lost.
+const PLANES: usize = 64 << 20;
 
 /// See [`crate::backend::Backend::Convolver`].
 pub struct Convolver<T: Real> {
@@ -34,10 +38,10 @@ pub struct Convolver<T: Real> {
 }
 
 struct ConvolverScratch<T> {
-    /// Images with x on the doubled grid: [image][z][y][x].
+    /// Images with z on the doubled grid: [image][z][y][x]. Empty in 2D.
+    columns: DeviceArray<Complex<T>>,
+    /// Planes with x on the doubled grid: [plane][y][x].
     rows: DeviceArray<Complex<T>>,
-    /// Images with x and y on the doubled grid: [image][z][y][x]. Empty in 2D.
-    planes: DeviceArray<Complex<T>>,
 }
 
 /// Sizes of image and grid (1 for a missing axis), and of the parts of a convolver.
@@ -47,8 +51,7 @@ struct Sizes {
     grid: [usize; 3],
     /// Number of images at once.
     images: usize,
-    /// Elements of scratch per image.
-    rows: usize,
+    /// Number of planes at once.
     planes: usize,
 }
 
@@ -58,10 +61,17 @@ impl Sizes {
         let grid = [0, 1, 2].map(|a| dims.get(a).map_or(1, |&n| crate::base::fft_size::next_fast_size(2 * n)));
         let what = "the doubled grid";
         checked_product(&grid, what)?;
-        let rows = checked_product(&[grid[0], n[1], n[2]], what)?;
-        let planes = if dims.len() < 3 { 0 } else { checked_product(&[grid[0], grid[1], n[2]], what)? };
-        let images = (SEVERAL / (2 * bytes * (rows + planes))).clamp(1, MOST);
-        Ok(Sizes { ndim: dims.len(), n, grid, images, rows, planes })
+        let rows = checked_product(&[grid[0], n[1], 2 * bytes], what)?;
+        let columns = checked_product(&[n[0], n[1], grid[2], 2 * bytes], what)?;
+        let (ndim, gz) = (dims.len(), grid[2]);
+        let images = (SEVERAL / if ndim == 2 { rows } else { columns }).clamp(1, MOST);
+        let planes = match PLANES / rows {
+            _ if ndim == 2 => images,
+            // Equal parts of one image.
+            most if most < gz => gz.div_ceil(gz.div_ceil(most.max(1))),
+            most => (most / gz).min(images) * gz,
+        };
+        Ok(Sizes { ndim, n, grid, images, planes })
     }
 
     /// Returns the number of points of the doubled grid.
@@ -69,13 +79,19 @@ impl Sizes {
         self.grid.iter().product()
     }
 
-    /// Returns the arrangement of the lines of an axis, and their number.
+    /// Returns the elements of scratch: columns and rows.
+    fn scratch(&self) -> [usize; 2] {
+        let ([nx, ny, _], [gx, _, gz]) = (self.n, self.grid);
+        let columns = if self.ndim < 3 { 0 } else { nx * ny * gz };
+        [self.images.saturating_mul(columns), self.planes.saturating_mul(gx * ny)]
+    }
+
+    /// Returns the arrangement of the lines of an axis that are transformed at once, and their number.
     fn lines(&self, a: usize) -> (Arrangement, usize) {
-        let ([_, ny, nz], [gx, gy, _]) = (self.n, self.grid);
         match a {
-            0 => (Arrangement::Rows, ny * nz),
-            1 => (Arrangement::Columns, gx * nz),
-            _ => (Arrangement::Columns, gx * gy),
+            0 => (Arrangement::Rows, self.n[1] * self.planes),
+            1 => (Arrangement::Columns, self.grid[0] * self.planes),
+            _ => (Arrangement::Columns, self.n[0] * self.n[1] * self.images),
         }
     }
 }
@@ -88,16 +104,18 @@ impl<T: Real> Convolver<T> {
         // The largest array first, so that a lack of memory is found early.
         let points = checked_product(&[sizes.points(), kernels], "the spectrum of Q")?;
         let spectrum = gpu.zeros(points, "the spectrum of Q")?;
+        let [columns, rows] = sizes.scratch();
         let scratch = ConvolverScratch {
-            rows: gpu.array(sizes.images * sizes.rows, "the image's transformed rows")?,
-            planes: gpu.array(sizes.images * sizes.planes, "the image's transformed planes")?,
+            columns: gpu.array(columns, "the image's transformed columns")?,
+            rows: gpu.array(rows, "the transformed rows of planes")?,
         };
         for plane in [[gx, gy], [gy, gz], [gx, gz]] {
             check(&plane)?;
         }
         let fft = |a: usize| {
             let (arrangement, lines) = sizes.lines(a);
-            LineFft::new(gpu, sizes.grid[a], arrangement, lines, true)
+            // z lines are only transformed.
+            LineFft::new(gpu, sizes.grid[a], arrangement, lines, a < 2)
         };
         let ffts = (0..dims.len()).map(fft).collect::<Result<_>>()?;
         let place = gpu.function(&place_kernels(size_of::<T>()), "place_kernel", 0)?;
@@ -108,7 +126,8 @@ impl<T: Real> Convolver<T> {
     pub fn bytes(dims: &[usize], kernels: usize) -> usize {
         let real = size_of::<T>();
         Sizes::new(dims, real).map_or(usize::MAX, |s| {
-            let scratch = s.images.saturating_mul(s.rows.saturating_add(s.planes)).saturating_mul(2 * real);
+            let [columns, rows] = s.scratch();
+            let scratch = columns.saturating_add(rows).saturating_mul(2 * real);
             let lines = (0..s.ndim).map(|a| LineFft::<T>::bytes(s.grid[a], s.lines(a).0));
             let spectra = s.points().saturating_mul(kernels).saturating_mul(real);
             lines.fold(spectra.saturating_add(scratch), usize::saturating_add)
@@ -184,8 +203,11 @@ impl<T: Real> Convolver<T> {
         let mut scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
         let lines = (0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1);
         let most = self.sizes.images.min(arrays_at_once(lines));
-        // Either several kernels at once with all their images, or some images of one kernel.
-        let (kernels_at_once, images_at_once) = ((most / images.max(1)).max(1), most.min(images.max(1)));
+        // Either several kernels at once with all their images, or some images of one kernel. In 3D, lines of several
+        // kernels have only one image of each.
+        let several = self.sizes.ndim < 3 || images == 1;
+        let kernels_at_once = if several { (most / images.max(1)).max(1) } else { 1 };
+        let images_at_once = most.min(images.max(1));
         for kernel in kernels.clone().step_by(kernels_at_once) {
             let some = kernel..(kernel + kernels_at_once).min(kernels.end);
             let before = (kernel - kernels.start) * images;
@@ -193,13 +215,34 @@ impl<T: Real> Convolver<T> {
                 let count = images_at_once.min(images - first) * some.len();
                 let voxels = (before + first) * each..(before + first + count) * each;
                 let (x, y) = (x.part(voxels.clone()), y.reborrow().part(voxels));
-                self.convolve_at_once(gpu, some.clone(), count, x, y, &mut scratch);
+                match self.sizes.ndim {
+                    2 => self.convolve_2d(gpu, some.clone(), count, x, y, &mut scratch.rows),
+                    _ => self.convolve_3d(gpu, some.clone(), count, x, y, &mut scratch),
+                }
             }
         }
     }
 
-    /// Convolves at once. `images` are those of all these kernels.
-    fn convolve_at_once(
+    /// Convolves 2D images, those of all these kernels.
+    fn convolve_2d(
+        &self,
+        gpu: &Gpu,
+        kernels: Range<usize>,
+        images: usize,
+        x: ComplexSlice<T>,
+        y: ComplexSliceMut<T>,
+        rows: &mut DeviceArray<Complex<T>>,
+    ) {
+        let planes = Planes {
+            lines: [images / kernels.len(), kernels.len()],
+            first: self.of(kernels.start).start,
+            steps: [0, self.sizes.points()],
+        };
+        self.convolve_planes(gpu, &planes, &mut Buffers::Two(x, y), rows);
+    }
+
+    /// Convolves 3D images of one kernel, or one image of each of these kernels.
+    fn convolve_3d(
         &self,
         gpu: &Gpu,
         kernels: Range<usize>,
@@ -208,41 +251,71 @@ impl<T: Real> Convolver<T> {
         y: ComplexSliceMut<T>,
         scratch: &mut ConvolverScratch<T>,
     ) {
-        let ([nx, ny, nz], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
-        let spectra = self.spectrum.view().part(self.of(kernels.start).start..self.of(kernels.end - 1).end);
-        let (points, each) = (self.sizes.points(), images / kernels.len());
-        let ConvolverScratch { rows, planes } = scratch;
-        let x_lines = Lines::new([ny * nz * images, 1, 1]);
-        let (x_image, x_whole) = (Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0));
-        self.ffts[0].up(gpu, x_lines, &Buffers::Two(x, rows.view_mut()), [x_image, x_whole], ImageEnd::PLAIN);
-        if let Some(fft) = self.ffts.get(2) {
-            let y_lines = Lines::new([gx, nz * images, 1]);
-            let (y_image, y_whole) = (Side::new([1, gx * ny, 0], gx, ny, 0), Side::new([1, gx * gy, 0], gx, gy, 0));
-            self.ffts[1].up(
-                gpu,
-                y_lines,
-                &Buffers::Two(rows.view(), planes.view_mut()),
-                [y_image, y_whole],
-                ImageEnd::PLAIN,
-            );
-            let plane = gx * gy;
-            let image = Side::new([1, plane * nz, plane * nz * each], plane, nz, 0);
-            let whole = Side::new([1, 0, points], plane, gz, 0);
-            let lines = Lines::new([plane, each, kernels.len()]);
-            fft.convolve(gpu, lines, &planes.view_mut(), image, spectra, whole);
-            self.ffts[1].down(
-                gpu,
-                y_lines,
-                &Buffers::Two(planes.view(), rows.view_mut()),
-                [y_whole, y_image],
-                ImageEnd::PLAIN,
-            );
-        } else {
-            let image = Side::new([1, gx * ny, gx * ny * each], gx, ny, 0);
-            let whole = Side::new([1, 0, points], gx, gy, 0);
-            let lines = Lines::new([gx, each, kernels.len()]);
-            self.ffts[1].convolve(gpu, lines, &rows.view_mut(), image, spectra, whole);
+        let ([nx, ny, nz], [gx, gy, gz], points) = (self.sizes.n, self.sizes.grid, self.sizes.points());
+        let plane = nx * ny;
+        let z_lines = Lines::new([plane, images, 1]);
+        let (z_image, z_whole) =
+            (Side::new([1, plane * nz, 0], plane, nz, 0), Side::new([1, plane * gz, 0], plane, gz, 0));
+        let z = &self.ffts[2];
+        let ConvolverScratch { columns, rows } = scratch;
+        z.up(gpu, z_lines, &Buffers::Two(x, columns.view_mut()), [z_image, z_whole], ImageEnd::PLAIN);
+        let per_image = if kernels.len() > 1 { points } else { 0 };
+        // Several images at once, or a part of the planes of one.
+        let (images_at_once, planes_at_once) = ((self.sizes.planes / gz).max(1), self.sizes.planes.min(gz));
+        for image in (0..images).step_by(images_at_once) {
+            for first in (0..gz).step_by(planes_at_once) {
+                let lines = [planes_at_once.min(gz - first), images_at_once.min(images - image)];
+                let planes = Planes {
+                    lines,
+                    first: self.of(kernels.start).start + image * per_image + first * gx * gy,
+                    steps: [gx * gy, per_image],
+                };
+                let begin = (image * gz + first) * plane;
+                let elements = begin..begin + lines[0] * lines[1] * plane;
+                self.convolve_planes(gpu, &planes, &mut Buffers::InPlace(columns.view_mut().part(elements)), rows);
+            }
         }
-        self.ffts[0].down(gpu, x_lines, &Buffers::Two(rows.view(), y), [x_whole, x_image], ImageEnd::PLAIN);
+        z.down(gpu, z_lines, &Buffers::Two(columns.view(), y), [z_whole, z_image], ImageEnd::PLAIN);
     }
+
+    /// Convolves planes, [plane][y][x].
+    fn convolve_planes(
+        &self,
+        gpu: &Gpu,
+        planes: &Planes,
+        buffers: &mut Buffers<'_, T>,
+        rows: &mut DeviceArray<Complex<T>>,
+    ) {
+        let ([nx, ny, _], [gx, gy, _]) = (self.sizes.n, self.sizes.grid);
+        let [inner, outer] = planes.lines;
+        let x_lines = Lines::new([ny * inner * outer, 1, 1]);
+        let (x_image, x_whole) = (Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0));
+        self.ffts[0].up(
+            gpu,
+            x_lines,
+            &Buffers::Two(buffers.input(), rows.view_mut()),
+            [x_image, x_whole],
+            ImageEnd::PLAIN,
+        );
+        let image = Side::new([1, gx * ny, gx * ny * inner], gx, ny, 0);
+        let whole = Side::new([1, planes.steps[0], planes.steps[1]], gx, gy, 0);
+        let spectra = self.spectrum.view().part(planes.first..self.spectrum.len());
+        self.ffts[1].convolve(gpu, Lines::new([gx, inner, outer]), &rows.view_mut(), image, spectra, whole);
+        self.ffts[0].down(
+            gpu,
+            x_lines,
+            &Buffers::Two(rows.view(), buffers.output()),
+            [x_whole, x_image],
+            ImageEnd::PLAIN,
+        );
+    }
+}
+
+/// Planes that are convolved at once.
+struct Planes {
+    /// Their number along two axes, the first fastest.
+    lines: [usize; 2],
+    /// The position of the first plane's spectrum, and the distance to the next along both axes.
+    first: usize,
+    steps: [usize; 2],
 }

@@ -80,12 +80,27 @@ pub enum Buffers<'a, T> {
 }
 
 impl<T: Real> Buffers<'_, T> {
+    /// Returns the source.
+    pub fn input(&self) -> ComplexSlice<'_, T> {
+        match self {
+            Buffers::Two(input, _) => *input,
+            Buffers::InPlace(data) => data.as_slice(),
+        }
+    }
+
+    /// Returns the destination.
+    pub fn output(&mut self) -> ComplexSliceMut<'_, T> {
+        match self {
+            Buffers::Two(_, output) | Buffers::InPlace(output) => output.reborrow(),
+        }
+    }
+
     /// Returns the addresses of the lines on both sides.
     fn of(&self, lines: Lines, from: Side, to: Side) -> [DevicePointer<Complex<T>>; 2] {
-        match self {
-            Buffers::Two(input, output) => [from.of(lines, *input), to.of(lines, output.as_slice())],
-            Buffers::InPlace(data) => [from, to].map(|side| side.of(lines, data.as_slice())),
-        }
+        let output = match self {
+            Buffers::Two(_, output) | Buffers::InPlace(output) => output.as_slice(),
+        };
+        [from.of(lines, self.input()), to.of(lines, output)]
     }
 }
 
@@ -130,14 +145,18 @@ struct LineLayout {
 /// Returns the smallest number of radices of at most `most` with the product n, and of those the ones with the smallest
 /// maximum, in descending order.
 fn radices(n: usize, most: usize) -> Option<Vec<usize>> {
-    let with = |radix: usize| match n / radix {
-        1 => Some(vec![radix]),
-        rest => radices(rest, radix).map(|rest| [&[radix], &rest[..]].concat()),
-    };
-    (1 + usize::from(n > 1)..=most.min(n))
-        .filter(|r| n.is_multiple_of(*r))
-        .filter_map(with)
-        .min_by_key(|r| (r.len(), r[0]))
+    (1..=n.ilog2().max(1)).find_map(|count| radices_of_count(n, count, most))
+}
+
+/// Returns `count` radices as [`radices`], if fewer do not suffice.
+fn radices_of_count(n: usize, count: u32, most: usize) -> Option<Vec<usize>> {
+    if count == 1 {
+        return (n <= most).then(|| vec![n]);
+    }
+    // The largest radix is at least the root of n.
+    let is_largest = |radix: &usize| radix.checked_pow(count).is_none_or(|power| power >= n);
+    let mut divisors = (2..=most.min(n)).filter(|radix| n.is_multiple_of(*radix)).filter(is_largest);
+    divisors.find_map(|radix| Some([&[radix], &radices_of_count(n / radix, count - 1, radix)?[..]].concat()))
 }
 
 /// Returns radices for any n. Only products of few small primes are fast.
