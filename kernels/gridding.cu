@@ -54,6 +54,9 @@ struct window_polynomials {
 struct __align__(4 * sizeof(real)) point {
     real t[3];
     u32 xy;
+#if DOUBLE
+    u32 unused;
+#endif
 };
 
 // The first cell of a tile.

@@ -45,10 +45,13 @@ struct __align__(4 * sizeof(real)) record {
     u32 index;
 };
 
-// As in gridding.cu.
+// As in gridding.cu. Unused bytes are written too: memory that is written in part must be read first.
 struct __align__(4 * sizeof(real)) point {
     real t[3];
     u32 xy;
+#if DOUBLE
+    u32 unused;
+#endif
 };
 
 // The lanes of the warp with the same digit, which has up to 9 bits. Faster than __match_any_sync for many digits.
@@ -89,6 +92,9 @@ __device__ __forceinline__ located locate_sample(const bin_layout &b, const real
     if (DIM == 3) locate(k[1], b.size[1], b.width, &y, &at.p.t[1]);
     locate(k[DIM - 1], b.size[2], b.width, &at.plane, &at.p.t[2]);
     at.p.xy = x | y << 16;
+#if DOUBLE
+    at.p.unused = 0;
+#endif
     return at;
 }
 
@@ -253,9 +259,10 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
     const u64 first = block_first + warp * 32 * rounds + lane;
     whole_record mine[ROUNDS];
     u32 place[ROUNDS];
+    // All loads are in flight together. Past the end they repeat the last sample: with a condition, each would be waited
+    // for before the next.
     #pragma unroll
-    for (u32 r = 0; r < ROUNDS; r++)
-        if (r < rounds && first + 32 * r < n) load_record<FIRST>(a, first + 32 * r, mine[r]);
+    for (u32 r = 0; r < ROUNDS; r++) load_record<FIRST>(a, min(first + 32 * r, n - 1), mine[r]);
     #pragma unroll
     for (u32 r = 0; r < ROUNDS; r++) {
         if (r >= rounds) break;

@@ -419,7 +419,7 @@ pub fn sort_samples<T: Real>(
     let n = k[0].len();
     let functions = SortFunctions::new::<T>(gpu, k.len(), n)?;
     let sort = Sort::new(gpu)?;
-    let (points, starts) = sort_points(gpu, &functions, &sort, k, bins)?;
+    let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins)?;
 
     let (tiles, gather_tiles) = (bins.spread_tiles, bins.gather_tiles);
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
@@ -460,7 +460,7 @@ pub fn sort_samples<T: Real>(
         (pairs[0] as usize, length)
     };
 
-    let list = gpu.array::<u32>(pairs, WHAT)?;
+    let list = spare.reused(pairs).map_or_else(|| gpu.array::<u32>(pairs, WHAT), Ok)?;
     let room = tiles + pairs / length.brief.min(length.usual);
     let spread_segments = TileSegments::unwritten(gpu, room)?;
     let planes = gpu.array::<u32>(room, WHAT)?;
@@ -490,14 +490,15 @@ pub fn sort_samples<T: Real>(
     Ok(SampleLists { points, list, spread_segments, gather_segments, slots, cut_tiles, counts })
 }
 
-/// Sorts the samples by bins. Returns the points, and the first point of each bin and their number.
+/// Sorts the samples by bins. Returns the points, the first point of each bin and their number, and an array that is not
+/// used any more.
 fn sort_points<T: Real>(
     gpu: &Gpu,
     functions: &SortFunctions,
     sort: &Sort<'_>,
     k: &[DeviceSlice<'_, T>],
     bins: &Bins,
-) -> Result<(SortedPoints<T>, DeviceArray<u32>)> {
+) -> Result<(SortedPoints<T>, DeviceArray<u32>, DeviceArray<T>)> {
     let (n, count) = (k[0].len(), bins.count());
     let passes = passes(count);
     assert!(passes <= MAX_PASSES);
@@ -556,7 +557,7 @@ fn sort_points<T: Real>(
             starts.pointer())
     };
     sort.fill_starts(&starts, n, zeros.view().part(at_fill));
-    Ok((points, starts))
+    Ok((points, starts, sorted))
 }
 
 #[cfg(test)]
