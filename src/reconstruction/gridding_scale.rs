@@ -48,7 +48,11 @@ fn window(n: usize, reach: f64) -> Result<SpectralWindow> {
         let x = (j as f64 - middle) / (0.5 * len as f64);
         bessel_i0(beta * (1.0 - x * x).sqrt()) / peak
     };
-    let h = try_collect(len, WHAT, (0..len).map(value))?;
+    // The window is symmetric.
+    let mut h = try_collect(len, WHAT, (0..len).map(|j| if 2 * j < len { value(j) } else { 0.0 }))?;
+    for j in len.div_ceil(2)..len {
+        h[j] = h[len - 1 - j];
+    }
     let energy: f64 = h.iter().map(|h| h * h).sum();
     let steps = STEPS * len as f64;
     let points = (reach * steps).ceil() as usize + 4;

@@ -282,27 +282,42 @@ pub fn place_kernels(bytes: usize) -> Kernels {
 }
 
 /// Returns exp(-i 2 pi k / n).
-fn root<T: Real>(k: usize, n: usize) -> Complex<T> {
+fn root(k: usize, n: usize) -> Complex<f64> {
     // The angle is reduced to an eighth of a turn from a multiple of a quarter, where rounding of the angle does not
     // affect sine and cosine.
     let quarter = (8 * k + n) / (2 * n);
     let angle = TAU * (4.0 * k as f64 - (quarter * n) as f64) / (4.0 * n as f64);
     let (sin, cos) = angle.sin_cos();
     let (cos, sin) = [(cos, sin), (-sin, cos), (-cos, -sin), (sin, -cos)][quarter % 4];
-    Complex::new(T::of(cos), T::of(-sin))
+    Complex::new(cos, -sin)
 }
 
-/// Returns the roots by which each pass except the first multiplies its inputs 1 to radix - 1, in the order of the
-/// kernels.
-fn twiddles<T: Real>(radices: impl Iterator<Item = usize>) -> impl Iterator<Item = Complex<T>> {
+/// Returns exp(-i 2 pi k / n) for all k below n. Those of the last half are conjugates of the first.
+fn roots_of(n: usize) -> Vec<Complex<f64>> {
+    let mut roots: Vec<_> = (0..=n / 2).map(|k| root(k, n)).collect();
+    roots.extend((n / 2 + 1..n).map(|k| root(n - k, n).conj()));
+    roots
+}
+
+/// Returns the numbers by which each pass except the first multiplies its inputs 1 to radix - 1, in the order of the
+/// kernels. `roots` are those of the lines' length.
+fn twiddles<'a, T: Real>(
+    roots: &'a [Complex<f64>],
+    radices: impl Iterator<Item = usize> + 'a,
+) -> impl Iterator<Item = Complex<T>> + 'a {
     let mut done = 1;
     radices.flat_map(move |radix| {
         let before = done;
         done *= radix;
+        let step = roots.len() / done;
         // The first pass has no roots.
         let inputs = if before == 1 { 1..1 } else { 1..radix };
-        inputs.flat_map(move |k| (0..before).map(move |j| root(k * j, before * radix)))
+        inputs.flat_map(move |k| (0..before).map(move |j| rounded(roots[k * j * step])))
     })
+}
+
+fn rounded<T: Real>(root: Complex<f64>) -> Complex<T> {
+    Complex::new(T::of(root.re), T::of(root.im))
 }
 
 /// Transform of lines of one length and arrangement.
@@ -387,7 +402,7 @@ impl<T: Real> LineFft<T> {
                 let kernels = pass_kernels(radix, bytes);
                 Ok((radix, gpu.function(&kernels, "fft_pass", 0)?))
             });
-            let roots: Vec<_> = (0..n).map(|k| root(k, n)).collect();
+            let roots: Vec<_> = roots_of(n).into_iter().map(rounded).collect();
             let lines = || gpu.array(n * Self::scratch_lines(n), "lines of an FFT");
             return Ok(LineFft(Strategy::Global {
                 n,
@@ -400,8 +415,11 @@ impl<T: Real> LineFft<T> {
         let shared = layout.shared(n, arrangement, bytes);
         let function = |name| gpu.function(&kernels, name, shared);
         let radices = &layout.radices;
-        let mut roots: Vec<_> =
-            twiddles(radices.iter().copied()).chain(twiddles(radices.iter().rev().copied())).collect();
+        let of_order_n = roots_of(n);
+        let mut roots: Vec<_> = twiddles(&of_order_n, radices.iter().copied()).collect();
+        if fused {
+            roots.extend(twiddles::<T>(&of_order_n, radices.iter().rev().copied()));
+        }
         // Not empty even if there is only one pass.
         roots.push(Complex::new(T::ONE, T::ZERO));
         Ok(LineFft(Strategy::Shared {
@@ -650,8 +668,7 @@ mod tests {
     #[test]
     fn roots_are_exact_at_the_quarters_and_close_elsewhere() {
         for n in [1usize, 2, 3, 8, 12, 40, 97, 1000] {
-            for k in 0..3 * n {
-                let z = root::<f64>(k, n);
+            for (k, z) in roots_of(n).into_iter().enumerate() {
                 let angle = -TAU * k as f64 / n as f64;
                 assert!((z - Complex::new(angle.cos(), angle.sin())).norm() < 1e-14, "{k} / {n}");
                 assert!((4 * k % n != 0) || z.re.abs() + z.im.abs() == 1.0, "{k} / {n}: {z}");
@@ -664,7 +681,7 @@ mod tests {
     fn twiddles_are_as_many_as_the_kernels_look_up() {
         for radices in [vec![16, 10], vec![8, 8, 5], vec![6], vec![5, 4, 3, 2]] {
             let n: usize = radices.iter().product();
-            assert_eq!(twiddles::<f64>(radices.iter().copied()).count(), n - radices[0]);
+            assert_eq!(twiddles::<f64>(&roots_of(n), radices.iter().copied()).count(), n - radices[0]);
         }
     }
 }
