@@ -259,8 +259,8 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
     const u64 first = block_first + warp * 32 * rounds + lane;
     whole_record mine[ROUNDS];
     u32 place[ROUNDS];
-    // All loads are in flight together. Past the end they repeat the last sample: with a condition, each would be waited
-    // for before the next.
+    // All loads are in flight together. Past the end they repeat the last sample: with a condition, the thread would
+    // wait for each before the next.
     #pragma unroll
     for (u32 r = 0; r < ROUNDS; r++) load_record<FIRST>(a, min(first + 32 * r, n - 1), mine[r]);
     #pragma unroll

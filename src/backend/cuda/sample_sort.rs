@@ -490,8 +490,8 @@ pub fn sort_samples<T: Real>(
     Ok(SampleLists { points, list, spread_segments, gather_segments, slots, cut_tiles, counts })
 }
 
-/// Sorts the samples by bins. Returns the points, the first point of each bin and their number, and an array that is not
-/// used any more.
+/// Sorts the samples by bins. Returns the points, the first point of each bin and their number, and an array that is
+/// not used any more.
 fn sort_points<T: Real>(
     gpu: &Gpu,
     functions: &SortFunctions,

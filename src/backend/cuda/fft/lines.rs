@@ -292,7 +292,7 @@ fn root(k: usize, n: usize) -> Complex<f64> {
     Complex::new(cos, -sin)
 }
 
-/// Returns exp(-i 2 pi k / n) for all k below n. Those of the last half are conjugates of the first.
+/// Returns exp(-i 2 pi k / n) for all k below n. The roots of the second half are conjugates of the first half.
 fn roots_of(n: usize) -> Vec<Complex<f64>> {
     let mut roots: Vec<_> = (0..=n / 2).map(|k| root(k, n)).collect();
     roots.extend((n / 2 + 1..n).map(|k| root(n - k, n).conj()));
