@@ -1,10 +1,10 @@
 //! Convolution of images with a Hermitian kernel through its real spectrum on the doubled grid.
 //!
 //! In 3D, z lines are padded to the doubled grid and transformed first. Then each plane of one z frequency is convolved
-//! by itself, in three kernels. The first one pads and transforms x lines. The second one pads y lines, transforms them,
-//! multiplies by the spectrum, transforms back and crops. The third one transforms x lines back and crops. Only some
-//! planes are convolved at once, so that the doubled grid is never stored. Then z is transformed back. In 2D, an image
-//! is one such plane.
+//! by itself, in three kernels. The first one pads and transforms x lines. The second one pads y lines, transforms
+//! them, multiplies by the spectrum, transforms back and crops. The third one transforms x lines back and crops. Only
+//! some planes are convolved at once, so that the doubled grid is never stored. Then z is transformed back. In 2D, an
+//! image is one such plane.
 
 use super::lines::{arrays_at_once, check, place_kernels, Arrangement, Buffers, ImageEnd, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
