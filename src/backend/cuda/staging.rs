@@ -11,10 +11,8 @@ use std::sync::Mutex;
 pub const PART: usize = 1 << 20;
 /// Parts of a lane: one is filled while the others are in transfer.
 pub const PARTS: usize = 4;
-/// Arrays of fewer bytes are copied by the driver: threads would start for longer than they save.
-const LEAST: usize = 8 << 20;
 /// Maximum number of lanes of a context: those of two copies at a time.
-const MAX_LANES: usize = 8;
+const MAX_LANES: usize = 16;
 
 /// Page-locked memory of a context for copies.
 #[derive(Default)]
@@ -97,9 +95,11 @@ impl Lane {
 impl Staging {
     /// Takes as many lanes as threads should copy an array of this size; none if the driver should copy it.
     pub fn take(&self, host: *const u8, bytes: usize) -> Vec<Lane> {
-        let threads = copy_threads();
+        // At least two parts for each: one is filled while the other is in transfer. Less than 4 MiB are copied by the
+        // driver, because a second thread would start for longer than it saves.
+        let threads = copy_threads().min(bytes / (2 * PART));
         // The driver transfers memory directly that the caller has page-locked.
-        if bytes < LEAST || threads < 2 || PointerOwner::of(host as u64).is_some_and(|owner| owner.is_host()) {
+        if threads < 2 || PointerOwner::of(host as u64).is_some_and(|owner| owner.is_host()) {
             return Vec::new();
         }
         let mut list = self.lanes.lock().unwrap_or_else(|e| e.into_inner());
