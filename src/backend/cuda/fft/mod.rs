@@ -357,8 +357,11 @@ mod tests {
         both(&gpu, &[33, 20], 1);
         both(&gpu, &[150, 256], 40);
         both(&gpu, &[1, 1, 1], 1);
+        both(&gpu, &[40, 36, 35], 1);
         both(&gpu, &[40, 36, 35], 20);
         both(&gpu, &[100, 80, 66], 2);
+        // Planes of an image in several parts, of different lengths.
+        check_convolution::<f64>(&gpu, &[216, 95, 140], 1);
         // Lines that do not fit in shared memory.
         both(&gpu, &[2, 20_000], 2);
         both(&gpu, &[16_000, 3], 1);
