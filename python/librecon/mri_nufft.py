@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from mrinufft._array_compat import _array_to_numpy
 from mrinufft._utils import proper_trajectory
-from mrinufft.operators.base import FourierOperatorCPU, _ToggleGradPlanMixin
+from mrinufft.operators.base import FourierOperatorCPU, _ToggleGradPlanMixin, power_method
 
 from ._encoding import Encoding
 
@@ -86,6 +86,22 @@ class MRILibrecon(FourierOperatorCPU, _ToggleGradPlanMixin):
         self._samples = new_samples if unsafe else _unit(new_samples)
         self.raw_op.set_samples(self._samples)
         self.compute_density(self._density_method)
+
+    def get_lipschitz_cst(self, max_iter=10):
+        """Returns the Lipschitz constant of the operator without coil maps, by the power method."""
+        if self.n_trans == 1:
+            return super().get_lipschitz_cst(max_iter)
+        # mri-nufft 1.5 transforms one image. With n_trans > 1 it makes no transform then, and returns a number from
+        # memory that is not initialised. n_trans images have the same constant.
+        names = ("n_coils", "n_batchs", "squeeze_dims", "smaps")
+        kept = [getattr(self, name) for name in names]
+        self.n_coils, self.n_batchs, self.squeeze_dims, self.smaps = self.n_trans, 1, True, None
+        try:
+            start = np.random.random((self.n_trans, *self.shape)).astype(self.cpx_dtype)
+            return power_method(max_iter, self, x=start)[0]
+        finally:
+            for name, value in zip(names, kept):
+                setattr(self, name, value)
 
     def _make_plan_grad(self, **kwargs):
         self.raw_op.make_grad_plan(self.samples)

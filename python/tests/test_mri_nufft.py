@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import complex_array, error, random_trajectory
+from conftest import complex_array, dense, error, random_trajectory
 
 mrinufft = pytest.importorskip("mrinufft", reason="no mri-nufft")
 pytest.importorskip("finufft", reason="no finufft")
@@ -25,6 +25,18 @@ def test_the_backend_is_registered_and_agrees(rng, shape, options):
     for operator in (ours, theirs):
         operator.update_samples(other)
     assert error(ours.op(x), theirs.op(x)) < 1e-5
+
+
+@pytest.mark.parametrize("n_trans", [1, 2])
+def test_the_lipschitz_constant_of_operators_that_transform_several_coils_together(rng, n_trans):
+    import librecon.mri_nufft  # noqa: F401
+
+    k = random_trajectory(rng, 300, 2, np.float32)
+    maps = complex_array(rng, (4, 8, 9), np.complex64)
+    operator = mrinufft.get_operator("librecon")(k, (8, 9), n_coils=4, n_batchs=3, n_trans=n_trans, smaps=maps, squeeze_dims=False)
+    expected = np.linalg.norm(dense(k, (8, 9)), 2) ** 2 / operator.norm_factor**2
+    assert abs(operator.get_lipschitz_cst(500) / expected - 1) < 0.01
+    assert (operator.n_coils, operator.n_batchs, operator.squeeze_dims) == (4, 3, False) and (operator.smaps == maps).all()
 
 
 def test_density_weights():
