@@ -94,7 +94,7 @@ $(BUILT)/librecon.so $(BUILT)/librecon.a $(BUILT)/recon.dll:
 # linker.
 shared := $(BUILT)/librecon.so.$(VERSION)
 functions = $(shell sed -n -f packaging/functions.sed include/recon.h)
-LINK := -Wl,--gc-sections,--no-undefined,--as-needed,--strip-debug,-O1,-z,relro,-z,now,-z,noexecstack
+LINK := -Wl,--gc-sections,--no-undefined,--as-needed,--strip-debug,-z,relro,-z,now,-z,noexecstack
 
 $(BUILT)/recon.map: include/recon.h packaging/functions.sed Cargo.toml
 	@{ echo "RECON_$(ABI) {"; echo "    global:"; sed -n -f packaging/functions.sed include/recon.h | sed 's/.*/        &;/'; \
@@ -169,14 +169,20 @@ $(zig)/ready: packaging/requirements-zig.txt
 	$(zig)/bin/python -m pip install --quiet --requirement $<
 	touch $@
 
+# The compiler that links for an older glibc.
+zig_cc = $(abspath $(zig)/bin/python) -m ziglang cc -target $(subst -unknown,,$(PORTABLE_TARGET)).$(GLIBC)
+
 # A folder of its own: cargo does not distinguish a build for an older glibc from one for this machine's. Paths of
-# this machine and debug symbols are removed.
+# this machine and debug symbols are removed. Zig's unwinder takes the place of libgcc_s in the library that is linked
+# here, as in the files that cargo-zigbuild links.
 portable: export CARGO_PROFILE_RELEASE_STRIP := symbols
 portable: export RUSTFLAGS := --remap-path-prefix=$(CURDIR)=/recon \
 	--remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)=/cargo
 portable: $(zig)/ready
 	PATH="$(abspath $(zig)/bin):$$PATH" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/portable \
 		$(CARGO) zigbuild $(CARGO_FLAGS) $(PORTABLE_PACKAGES) --target $(PORTABLE_TARGET).$(GLIBC)
+	$(MAKE) --no-print-directory $(portable)/librecon.so.$(VERSION) TARGET=$(PORTABLE_TARGET) BUILT=$(portable) \
+		CC="$(zig_cc)" LDFLAGS="-s -lunwind"
 
 # The Python package. It is tested with the library that LIBRECON names, or in its wheel.
 python_venv := $(CARGO_TARGET_DIR)/python-venv
@@ -190,7 +196,7 @@ $(python_venv)/ready: python/requirements.txt
 wheel: $(python_venv)/ready portable
 	CARGO="$(CARGO)" $(zig)/bin/python packaging/licence_texts.py recon $(PORTABLE_TARGET) $(wheel_licences)
 	rm -rf $(wheels)
-	LIBRECON=$(abspath $(portable))/librecon.so LIBRECON_LICENCES=$(abspath $(wheel_licences)) \
+	LIBRECON=$(abspath $(portable))/librecon.so.$(VERSION) LIBRECON_LICENCES=$(abspath $(wheel_licences)) \
 		LIBRECON_PLATFORM=$(wheel_platform) \
 		$(python_venv)/bin/python -m build --wheel --no-isolation --outdir $(wheels) python
 	$(python_venv)/bin/python -m auditwheel show $(wheels)/*.whl | tee $(wheels)/audit.txt

@@ -79,10 +79,6 @@ build() {
     export CARGO_INCREMENTAL=0
     if [ "$how" = portable ]; then
         make --no-print-directory portable PORTABLE_TARGET="$triple" PORTABLE_PACKAGES="$packages" CARGO_TARGET_DIR="$target"
-        local from=$target/portable/$triple/release
-        # Zig's unwinder takes the place of libgcc_s, as in the files that cargo-zigbuild links.
-        make --no-print-directory "$from/librecon.so.$VERSION" TARGET="$triple" BUILT="$from" LDFLAGS="-s -lunwind" \
-            CC="$(zig_cc "${triple/-unknown/}")"
     else
         # As in `make portable`, files contain neither paths of this machine nor symbols. Files of Windows would contain
         # the time of linking.
@@ -153,9 +149,11 @@ archive() {
         PC_PREFIX='$${pcfiledir}/../..' LIBDIR=/lib INCLUDEDIR=/include PRINTER="$(built "$here")/recon" >/dev/null
     if [ "$how" = portable ]; then check_glibc "$from/librecon.so.$VERSION" "$from/recon"; fi
     texts=$(licences "$name")
-    cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$texts"/* "$stage/"
-    mkdir -p "$stage/docs" "$stage/matlab" "$stage/octave" "$stage/gadgetron"
-    cp docs/*.md docs/*.png "$stage/docs/"
+    cp README.md CHANGELOG.md CONTRIBUTING.md LICENSE-MIT LICENSE-APACHE "$texts"/* "$stage/"
+    mkdir -p "$stage/matlab" "$stage/octave" "$stage/gadgetron"
+    cp -r docs "$stage/"
+    # The data of the tables in docs/benchmarks.
+    find "$stage/docs" -name '*.json' -delete
     cp -r matlab/+recon matlab/mex matlab/examples "$stage/matlab/"
     cp -r gadgetron/CMakeLists.txt gadgetron/config gadgetron/src gadgetron/tests "$stage/gadgetron/"
     cp -r examples/c examples/cpp "$stage/" && mkdir -p "$stage/examples" && mv "$stage/c" "$stage/cpp" "$stage/examples/"

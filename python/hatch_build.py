@@ -49,7 +49,8 @@ class BuildHook(BuildHookInterface):
         include = build_data["force_include"]
         for name in ("_cdef.py", "_header.py"):
             include[os.path.join(self.folder.name, name)] = f"librecon/{name}"
-        include[str(source)] = "librecon/" + NAMES[source.suffix]
+        # The installed library is librecon.so.VERSION.
+        include[str(source)] = "librecon/" + next(NAMES[suffix] for suffix in source.suffixes if suffix in NAMES)
         licences = [PROJECT / "LICENSE-MIT", PROJECT / "LICENSE-APACHE"]
         if folder := os.environ.get("LIBRECON_LICENCES"):
             licences += sorted(path for path in pathlib.Path(folder).iterdir() if path.suffix in (".txt", ".html"))

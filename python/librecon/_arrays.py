@@ -70,6 +70,16 @@ class Torch(NumPy):
             current.wait_stream(self.torch.cuda.ExternalStream(stream, device=device))
 
 
+class ExternalStream:
+    """A stream by its address, in the form of the CUDA stream protocol."""
+
+    def __init__(self, address: int):
+        self.address = address
+
+    def __cuda_stream__(self):
+        return 0, self.address
+
+
 class CuPy(NumPy):
     """Arrays of CuPy. Work of the current stream is ordered before and after that of the plan's stream."""
 
@@ -88,13 +98,21 @@ class CuPy(NumPy):
             stream = self.cupy.cuda.get_current_stream()
         return stream, stream.ptr
 
+    def external_stream(self, address, device):
+        """Returns the stream of an address as an object of CuPy."""
+        from_external = getattr(self.cupy.cuda.Stream, "from_external", None)
+        if from_external is None:
+            # CuPy before version 14.
+            return self.cupy.cuda.ExternalStream(address, device)
+        return from_external(ExternalStream(address))
+
     def before(self, stream, device):
         current, number = self.current_stream(device)
         if stream is None:
             current.synchronize()
         elif stream != number:
             with self.cupy.cuda.Device(device):
-                self.cupy.cuda.ExternalStream(stream, device).wait_event(current.record())
+                self.external_stream(stream, device).wait_event(current.record())
 
     def after(self, stream, device):
         if stream is None:
@@ -102,7 +120,7 @@ class CuPy(NumPy):
         current, number = self.current_stream(device)
         if stream != number:
             with self.cupy.cuda.Device(device):
-                current.wait_event(self.cupy.cuda.ExternalStream(stream, device).record())
+                current.wait_event(self.external_stream(stream, device).record())
 
 
 _NUMPY = NumPy()

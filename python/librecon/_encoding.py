@@ -286,19 +286,19 @@ class Encoding:
 
     def forward(self, x, out=None):
         """Returns E x: k-space data of the images x. With `out`, writes them there. E @ x is the same."""
-        if type(x) is not np.ndarray and out is None and (y := self._differentiable("forward", x)) is not NotImplemented:
+        if type(x) is not _ndarray and out is None and (y := self._differentiable("forward", x)) is not NotImplemented:
             return y
         return self._apply(lib.recon_forward, x, self.full_image_shape, self.kspace_shape, "x", out)
 
     def adjoint(self, y, out=None):
         """Returns E^H y, without weights and without scaling. With `out`, writes it there. E.H @ y is the same."""
-        if type(y) is not np.ndarray and out is None and (x := self._differentiable("adjoint", y)) is not NotImplemented:
+        if type(y) is not _ndarray and out is None and (x := self._differentiable("adjoint", y)) is not NotImplemented:
             return x
         return self._apply(lib.recon_fhd, y, self.kspace_shape, self.full_image_shape, "y", out)
 
     def normal(self, x, out=None):
         """Returns E^H W E x, by a convolution if that is faster than two transforms."""
-        if type(x) is not np.ndarray and out is None and (y := self._differentiable("normal", x)) is not NotImplemented:
+        if type(x) is not _ndarray and out is None and (y := self._differentiable("normal", x)) is not NotImplemented:
             return y
         return self._apply(lib.recon_normal, x, self.full_image_shape, self.full_image_shape, "x", out)
 

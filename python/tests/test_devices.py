@@ -56,7 +56,7 @@ def cupy(monkeypatch):
     FakeArray.__module__ = "cupy"
     module, log = types.ModuleType("cupy"), []
     current = [FakeStream(7, log)]
-    module.cuda = types.SimpleNamespace(Device=FakeDevice, get_current_stream=lambda: current[0],
+    module.cuda = types.SimpleNamespace(Device=FakeDevice, Stream=FakeStream, get_current_stream=lambda: current[0],
                                         ExternalStream=lambda ptr, device: FakeStream(ptr, log))
     module.empty = lambda shape, dtype: FakeArray(np.empty(shape, dtype))
     module.log, module.current = log, current
@@ -84,7 +84,13 @@ def test_an_array_is_described_in_place(cupy, rng):
         FakeArray.device = (2, 3)
 
 
-def test_streams_are_ordered_before_and_after_a_call(cupy):
+@pytest.mark.parametrize("version", [13, 14])
+def test_streams_are_ordered_before_and_after_a_call(cupy, version, monkeypatch):
+    if version == 14:
+        # ExternalStream is deprecated.
+        monkeypatch.delattr(cupy.cuda, "ExternalStream")
+        from_external = lambda stream: FakeStream(stream.__cuda_stream__()[1], cupy.log)  # noqa: E731
+        monkeypatch.setattr(FakeStream, "from_external", from_external, raising=False)
     library = _arrays.CuPy()
     library.before(9, 3)
     library.after(9, 3)

@@ -139,7 +139,7 @@ def test_the_library_describes_itself():
     assert librecon.version() == librecon.__version__ and librecon.version().count(".") == 2
     assert all(device.memory_bytes > 0 for device in librecon.devices())
     k = librecon.trajectory.radial2d(20, 64)
-    few, many = librecon.plan_memory(k, (32, 32)), librecon.plan_memory(k, (512, 512), coils=8)
+    few, many = (librecon.plan_memory(k, shape, coils=coils, device="cpu") for shape, coils in [((32, 32), 1), ((512, 512), 8)])
     assert 0 < few.host_cg < many.host_cg and few.device_cg == 0
     librecon.check_free_memory(1)
     with pytest.raises(MemoryError):

@@ -1,5 +1,7 @@
 """The package is in step with include/recon.h, and reads headers in the forms that C allows."""
 
+import ctypes
+import os
 import pathlib
 import re
 import sys
@@ -19,6 +21,18 @@ def test_the_package_is_in_step_with_the_header(tmp_path):
     package = pathlib.Path(librecon.__file__).parent
     for name in ("_cdef.py", "_header.py"):
         assert (tmp_path / name).read_text() == (package / name).read_text(), f"{name} is out of date: make wheel"
+
+
+@pytest.mark.skipif("LIBRECON" in os.environ or sys.platform != "linux",
+                    reason="the library of the wheel for Linux, which LIBRECON replaces, has a version node")
+def test_functions_of_the_wheel_have_the_version_node():
+    abi = re.search(r"^abi = (\d+)", (PROJECT / "Cargo.toml").read_text(), re.M).group(1)
+    find = ctypes.CDLL(None).dlvsym
+    find.restype, find.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
+    handle = ctypes.CDLL(librecon.capi.path)._handle
+    for name in librecon.capi.FUNCTIONS:
+        assert find(handle, name.encode(), f"RECON_{abi}".encode()), name
+    assert not find(handle, b"recon_version", b"RECON_0")
 
 
 def test_every_function_and_structure_of_the_header_is_known():
