@@ -202,7 +202,9 @@ fn errors_for_numbers_that_are_not_finite_give_the_index() {
             let (mut kspace, mut image) = (s.kspace.clone(), s.image[..VOXELS * FRAMES].to_vec());
             kspace[SAMPLES * COILS + 77].re = value;
             image[VOXELS + 3].im = value;
-            let mut out = poisoned::<f32>(SAMPLES * COILS * FRAMES);
+            // As long as the longest output, which is k-space or the grid.
+            let grid = plan.info().grid_elements as usize;
+            let mut out = poisoned::<f32>(grid.max(SAMPLES * COILS * FRAMES));
             let (k, x, to) = (kspace.as_ptr().cast(), image.as_ptr().cast(), out.as_mut_ptr().cast());
             let index = format!("sample {} ", SAMPLES * COILS + 77);
             // SAFETY: arrays have the lengths documented.

@@ -56,8 +56,10 @@ os.close(theirs)
 end, text = time.time() + seconds, b""
 def read(wait):
     global text
+    # Asked first: a program that ends meanwhile has written its last words, which the next call reads.
+    has_ended = child.poll() is not None
     if not select.select([ours], [], [], wait)[0]:
-        return child.poll() is None
+        return not has_ended
     try:
         text += os.read(ours, 65536)
         return True

@@ -20,7 +20,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-ACCURACY="nufft window exact toeplitz values levels off_resonance decay cpu_direct minimax"
+ACCURACY="nufft window exact toeplitz values levels off_resonance decay minimax"
 SOLVER="cg coils density gridding discrepancy fbp partial_fourier propeller field_map phase_difference coil_matrices"
 ALL="lib c_api c_guest cuda_drivers finite $ACCURACY $SOLVER set_trajectory simulated_scan header_trajectories plan"
 ALL="$ALL scan_altered damaged program c install mex"
