@@ -131,6 +131,16 @@ pub(crate) fn collect<E: Copy + Send>(
     Ok(elements)
 }
 
+/// Copies an array to another one of equal length.
+pub(crate) fn copy<E: Copy + Send + Sync>(workers: &dyn Workers, from: &[E], to: &mut [E]) {
+    assert_eq!(from.len(), to.len());
+    let to = SharedSlice::new(to);
+    // SAFETY: chunks do not overlap.
+    each_chunk(workers, from.len(), |_, range| unsafe {
+        to.part(range.start, range.len()).copy_from_slice(&from[range]);
+    });
+}
+
 /// Copies arrays of equal length. If memory is insufficient, the error states the number of bytes.
 pub(crate) fn copied<E: Element>(workers: &dyn Workers, arrays: &[&[E]], what: &str) -> Result<Vec<Aligned<E>>> {
     let len = arrays[0].len();

@@ -11,6 +11,7 @@ use crate::base::memory::Aligned;
 use crate::base::real::Real;
 use crate::base::results::check_results;
 use crate::base::warning::Warning;
+use crate::base::workers::copy;
 use crate::engine::interface::Engine;
 use crate::reconstruction::gridding_scale::LARGEST_WEIGHT;
 use num_complex::Complex;
@@ -191,7 +192,7 @@ impl<T: Real> PlanState<T> {
         // As the caller's array: `compute` writes all elements and reads none.
         let mut temporary = Aligned::unwritten(out.len(), what)?;
         compute(&mut temporary)?;
-        out.copy_from_slice(&temporary);
+        copy(self.engine.workers(), &temporary, out);
         Ok(())
     }
 
