@@ -50,9 +50,6 @@ pub struct ThreadBuffers<T> {
     pub columns: Aligned<T>,
 }
 
-/// Name of the buffers in the message when memory runs out.
-const BUFFERS: &str = "a tile of the grid for each thread";
-
 /// Lengths of the buffers of one thread, in elements.
 #[derive(Clone, Copy)]
 struct BufferLengths {
@@ -117,21 +114,19 @@ impl<T: SimdReal> ThreadBuffers<T> {
 
 impl<T: SimdReal> GriddingBuffers<T> {
     fn new(threads: usize, sizes: BufferLengths) -> Result<Self> {
-        let mut arena = Self::arena(threads, &sizes)?;
-        // The zeroed buffers of all threads are next to one another. Otherwise, filling them would touch the memory of
-        // all other buffers, which the system clears in pages of 2 MiB: 4 ms for 16 threads and a wide window.
-        let zeroed = (0..threads).map(|_| ZeroedBuffers::new(&mut arena, &sizes));
-        let mut zeroed = try_collect(threads, BUFFERS, zeroed)?.into_iter();
-        let pool = Pool::filled(threads, || {
-            let zeroed = zeroed.next().expect("there are buffers for each thread");
-            Ok(ThreadBuffers::new(zeroed, &mut arena, &sizes))
-        })?;
+        let mut buffers = Self::allocate(threads, sizes)?;
+        let pool = Pool::filled(threads, || Ok(buffers.next().expect("there are buffers for each thread")))?;
         Ok(GriddingBuffers { sizes, pool })
     }
 
-    /// Allocates the memory for `threads` threads.
-    fn arena(threads: usize, sizes: &BufferLengths) -> Result<AlignedArena> {
-        AlignedArena::unwritten(product(&[threads, sizes.bytes::<T>()]), BUFFERS)
+    /// Allocates the buffers of `threads` threads.
+    fn allocate(threads: usize, sizes: BufferLengths) -> Result<impl Iterator<Item = ThreadBuffers<T>>> {
+        let what = "a tile of the grid for each thread";
+        let mut arena = AlignedArena::unwritten(product(&[threads, sizes.bytes::<T>()]), what)?;
+        // The zeroed buffers of all threads are next to one another. Otherwise, filling them would touch the memory of
+        // all other buffers, which the system clears in pages of 2 MiB: 4 ms for 16 threads and a wide window.
+        let zeroed = try_collect(threads, what, (0..threads).map(|_| ZeroedBuffers::new(&mut arena, &sizes)))?;
+        Ok(zeroed.into_iter().map(move |zeroed| ThreadBuffers::new(zeroed, &mut arena, &sizes)))
     }
 }
 
@@ -199,11 +194,7 @@ impl<T: SimdReal> Gridder<T> {
     /// this waits until a thread returns its buffers.
     pub(super) fn work(&self) -> Lease<'_, ThreadBuffers<T>> {
         let GriddingBuffers { sizes, pool } = &*self.buffers;
-        pool.take_or_wait(|| {
-            let mut arena = GriddingBuffers::<T>::arena(1, sizes)?;
-            let zeroed = ZeroedBuffers::new(&mut arena, sizes);
-            Ok(ThreadBuffers::new(zeroed, &mut arena, sizes))
-        })
+        pool.take_or_wait(|| Ok(GriddingBuffers::allocate(1, *sizes)?.next().expect("there are buffers for a thread")))
     }
 
     /// Borrows the counters of arrived parts for one spreading.
