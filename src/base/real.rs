@@ -97,6 +97,9 @@ pub trait Real:
     fn wide(self) -> f64;
     /// Returns `self * a + b` with a single rounding. Slow if the processor lacks this instruction.
     fn fma(self, a: Self, b: Self) -> Self;
+    /// The same in code for processors without this instruction.
+    #[doc(hidden)]
+    fn fma_in_software(self, a: Self, b: Self) -> Self;
     /// Returns whether the number is neither NaN nor infinite.
     fn finite(self) -> bool;
     /// Returns the magnitude.
@@ -121,7 +124,7 @@ pub trait Real:
 }
 
 macro_rules! real {
-    ($t:ty, $name:literal, $work:ident) => {
+    ($t:ty, $name:literal, $work:ident, $fma:path) => {
         impl Real for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -140,6 +143,15 @@ macro_rules! real {
             #[inline(always)]
             fn fma(self, a: Self, b: Self) -> Self {
                 self.mul_add(a, b)
+            }
+            #[inline(always)]
+            fn fma_in_software(self, a: Self, b: Self) -> Self {
+                // The C library of MinGW rounds the product to 64 bits first.
+                if cfg!(all(windows, target_env = "gnu")) {
+                    $fma(self, a, b)
+                } else {
+                    self.mul_add(a, b)
+                }
             }
             #[inline(always)]
             fn finite(self) -> bool {
@@ -162,8 +174,8 @@ macro_rules! real {
         }
     };
 }
-real!(f32, "f32", single);
-real!(f64, "f64", double);
+real!(f32, "f32", single, libm::fmaf);
+real!(f64, "f64", double, libm::fma);
 
 /// Converts a complex number to f64, exactly.
 pub(crate) fn wide<T: Real>(z: Complex<T>) -> Complex<f64> {

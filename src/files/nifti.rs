@@ -559,12 +559,12 @@ mod tests {
         let stacks =
             divide_into_stacks(&[slab(0, 0), slab(0, 1), slab(1, 0), slab(1, 1)].map(|i| ImageGeometry::new(&i)));
         let stacks = stacks.unwrap();
-        let names = |path: &str| file_names(Path::new(path), &stacks).iter().map(|p| p.display().to_string()).collect();
-        let found: Vec<String> = names("folder.nii/a.b.nii.GZ");
+        let names = |path: &str| file_names(Path::new(path), &stacks);
+        let found = names("folder.nii/a.b.nii.GZ");
         let expected = ["slice0_contrast0", "slice0_contrast1", "slice1_contrast0", "slice1_contrast1"];
-        assert_eq!(found, expected.map(|part| format!("folder.nii/a.b_{part}.nii.GZ")));
-        let found: Vec<String> = names(".nii");
-        assert_eq!(found, expected.map(|part| format!("_{part}.nii")));
+        assert_eq!(found, expected.map(|part| PathBuf::from(format!("folder.nii/a.b_{part}.nii.GZ"))));
+        let found = names(".nii");
+        assert_eq!(found, expected.map(|part| PathBuf::from(format!("_{part}.nii"))));
         assert_eq!(file_names(Path::new("a.NII"), &stacks[..1]), [Path::new("a.NII")]);
     }
 

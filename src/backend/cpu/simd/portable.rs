@@ -86,6 +86,10 @@ macro_rules! vector {
 }
 // The reference of the tests: NEON and AVX2 round a b + c once too.
 #[cfg(test)]
-vector!(Fused, |a, b, c| [fma = a.fma(b, c), fnma = (-a).fma(b, c), mul_sub = a.fma(b, -c)]);
-// `fma` in software is slow but correct.
-vector!(Separate, |a, b, c| [fma = a * b + c, fnma = c - a * b, mul_sub = a.fma(b, -c)]);
+vector!(Fused, |a, b, c| [
+    fma = a.fma_in_software(b, c),
+    fnma = (-a).fma_in_software(b, c),
+    mul_sub = a.fma_in_software(b, -c)
+]);
+// Slow, but correct.
+vector!(Separate, |a, b, c| [fma = a * b + c, fnma = c - a * b, mul_sub = a.fma_in_software(b, -c)]);

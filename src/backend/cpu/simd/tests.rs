@@ -32,7 +32,7 @@ fn check<T: Real, V: Vector<T>>() {
     // SAFETY: the array has LANES elements.
     let error = read(a.mul_sub(b, unsafe { V::load(product.as_ptr()) }));
     for i in 0..n {
-        assert_eq!(error[i], la[i].fma(lb[i], -product[i]), "{i}");
+        assert_eq!(error[i], la[i].fma_in_software(lb[i], -product[i]), "{i}");
     }
     // 1 and the next larger number, alternating.
     let steps: Vec<T> = (0..n).map(|i| T::ONE + T::of((i % 2) as f64 * T::EPSILON)).collect();
