@@ -229,8 +229,9 @@ mod tests {
         let norm = |z: &mut dyn Iterator<Item = Complex<f64>>| z.map(|z| z.norm_sqr()).sum::<f64>().sqrt();
         let difference = norm(&mut wide(found).iter().zip(expected).map(|(a, b)| a - b));
         let error = difference / norm(&mut expected.iter().copied());
-        // NaN must not pass.
-        assert!(error <= 5.0 * T::EPSILON, "{what} {}: {error:e}", T::NAME);
+        // The CPU's sums in double precision have errors of this size themselves. NaN must not pass.
+        let allowed = if size_of::<T>() == 8 { 8.0 } else { 5.0 };
+        assert!(error <= allowed * T::EPSILON, "{what} {}: {error:e}", T::NAME);
     }
 
     fn check_grid<T: Real>(gpu: &Gpu, dims: &[usize], grid: &[usize], arrays: usize) {
