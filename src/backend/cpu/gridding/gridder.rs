@@ -65,7 +65,7 @@ impl BufferLengths {
     fn new<T>(tiling: &Tiling, batch: usize, arrays: usize) -> BufferLengths {
         let per_array = |len| product(&[arrays, len]);
         BufferLengths {
-            cells: per_array(buffer_len(tiling)),
+            cells: per_array(tiling.buffer_len()),
             blocks: per_array(block_len(tiling)),
             taps: taps_len(tiling),
             values: per_array(batch),
@@ -163,7 +163,7 @@ impl<T: SimdReal> Gridder<T> {
         let samples = SortedSamples::new(threads, level, k, grid, &tiling)?;
         let has_array_tasks = is_task_per_array(threads.count(), count, grid, size_of::<Complex<T>>());
         let [together, spreadings] = concurrent_arrays(has_array_tasks, threads.count(), arrays);
-        let sizes = BufferLengths::new::<T>(&tiling, longest_batch(count), together);
+        let sizes = BufferLengths::new::<T>(&tiling, longest_batch(&tiling, count), together);
         let suffices =
             |buffers: &GriddingBuffers<T>| buffers.sizes.values >= sizes.values && buffers.sizes.cells >= sizes.cells;
         let buffers = match previous.filter(|previous| suffices(&previous.buffers)) {
@@ -181,7 +181,7 @@ impl<T: SimdReal> Gridder<T> {
         let has_array_tasks = is_task_per_array(threads, samples, grid, size_of::<Complex<T>>());
         let [together, spreadings] = concurrent_arrays(has_array_tasks, threads, arrays);
         let progress = product(&[spreadings, Schedule::bytes_of_progress(&tiling)]);
-        let work = BufferLengths::new::<T>(&tiling, longest_batch(samples), together).bytes::<T>();
+        let work = BufferLengths::new::<T>(&tiling, longest_batch(&tiling, samples), together).bytes::<T>();
         sum(&[SortedSamples::<T>::bytes(&tiling, samples), progress, product(&[threads, work])])
     }
 
@@ -227,7 +227,7 @@ impl<T: SimdReal> Gridder<T> {
 
     /// Returns the cells of a tile's buffer.
     pub(super) fn buffer_len(&self) -> usize {
-        buffer_len(&self.tiling)
+        self.tiling.buffer_len()
     }
 
     /// Returns the cells of a block's sums.
@@ -244,11 +244,6 @@ impl<T: SimdReal> Gridder<T> {
         assert!(arrays <= self.arrays);
         arrays
     }
-}
-
-/// Returns the cells of a tile's buffer.
-fn buffer_len(tiling: &Tiling) -> usize {
-    tiling.extent.iter().product()
 }
 
 /// Returns the cells of a block's sums: rows of a window, in whole vectors.

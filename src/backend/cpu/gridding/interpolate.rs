@@ -11,6 +11,10 @@ use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::ops::Range;
 
+/// Maximum number of tasks of a part in 2D, so that threads end at about the same time. Each copies the cells of the
+/// tile, which takes too long in 3D.
+const SHARES_2D: usize = 4;
+
 impl<T: SimdReal> Gridder<T> {
     /// Implements [`crate::backend::Backend::interpolate`].
     pub fn interpolate(&self, threads: &Threads, grid: &[Complex<T>], values: &mut [Complex<T>]) {
@@ -23,20 +27,25 @@ impl<T: SimdReal> Gridder<T> {
             work.cells.fill(Complex::default());
             work
         };
-        threads.run_with(parts.len(), start, |work, i| {
-            let part = &parts[i];
-            if !part.points.is_empty() {
-                self.level.run_rows(InterpolationKernel { gridder: self, part, grid, values: &shared, arrays, work });
+        let shares = if self.tiling.taps[2] > 1 { 1 } else { SHARES_2D };
+        threads.run_with(shares * parts.len(), start, |work, i| {
+            let (part, share) = (&parts[i / shares], i % shares);
+            let batches = batches(&part.points).len();
+            let batches = share * batches / shares..(share + 1) * batches / shares;
+            if !batches.is_empty() {
+                let kernel = InterpolationKernel { gridder: self, part, batches, grid, values: &shared, arrays, work };
+                self.level.run_rows(kernel);
             }
         });
     }
 }
 
-/// The interpolation of a part: copies the tile's cells from the grids, and sums them under the windows of the part's
-/// samples.
+/// The interpolation of some batches of a part: copies the tile's cells from the grids, and sums them under the windows
+/// of the samples.
 struct InterpolationKernel<'a, T> {
     gridder: &'a Gridder<T>,
     part: &'a TilePart,
+    batches: Range<usize>,
     grid: &'a [Complex<T>],
     values: &'a SharedSlice<'a, Complex<T>>,
     arrays: usize,
@@ -58,7 +67,7 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
         // The first condition is known to the compiler, which then makes no copies for single precision.
         if size_of::<T>() == size_of::<f64>() && g.tiling.shares_rows::<T>() {
             with_vectors!(layout.row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
-                for batch in batches(&self.part.points) {
+                for batch in self.batches() {
                     for first in batch.clone().step_by(CHUNK) {
                         let count = CHUNK.min(batch.end - first);
                         // SAFETY: sorting.rs placed the samples inside the buffer.
@@ -70,7 +79,7 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
             return;
         }
         with_vectors!(layout.window_vectors, A, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
-            for batch in batches(&self.part.points) {
+            for batch in self.batches() {
                 for first in batch.clone().step_by(CHUNK) {
                     let count = CHUNK.min(batch.end - first);
                     let taps = g.taps(first, count, false, &mut self.work.taps);
@@ -94,6 +103,11 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
 }
 
 impl<T: SimdReal> InterpolationKernel<'_, T> {
+    /// Returns the samples of each batch.
+    fn batches(&self) -> impl Iterator<Item = Range<usize>> {
+        batches(&self.part.points).skip(self.batches.start).take(self.batches.len())
+    }
+
     /// Writes the sums of a batch. The caller's order is used because samples mostly follow one another in it.
     #[inline(always)]
     fn write_sums(&self, batch: Range<usize>) {

@@ -19,9 +19,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Minimum number of samples of a part, if its tile has them. Parts of adjacent tiles are added one by one, which takes
 /// about ten microseconds if a different core has written last.
 const MIN_PART: usize = 4096;
+/// The same if there are few samples, of which a part has at most one in [`FEW_PARTS`]: a small grid has one tile.
+const MIN_SMALL_PART: usize = 1024;
+const FEW_PARTS: usize = 4;
 /// Maximum part size, as about this fraction of all samples: enough parts for many cores, without long waits for the
-/// densest tiles.
-const PART_SHARE: usize = 128;
+/// densest tiles. In 3D, adding a tile to the grid takes longer, so that fewer parts are faster.
+const PART_SHARE_2D: usize = 128;
+const PART_SHARE_3D: usize = 64;
 /// Maximum number of parts of one tile. If all samples share one position, this number of sums of equal size is added
 /// one by one, and their rounding errors may all have the same sign.
 const MAX_PARTS: usize = 32;
@@ -29,13 +33,23 @@ const MAX_PARTS: usize = 32;
 const SPINS_BEFORE_YIELD: u32 = 200;
 
 /// Returns the maximum number of samples of a part, among `samples` samples.
-pub fn longest_part(samples: usize) -> usize {
-    longest_part_of(samples, samples).min(samples)
+pub fn longest_part(tiling: &Tiling, samples: usize) -> usize {
+    longest_part_of(tiling, samples, samples).min(samples)
 }
 
 /// Returns the maximum number of samples of a part, of a tile with `points` of all `samples` samples.
-fn longest_part_of(points: usize, samples: usize) -> usize {
-    MIN_PART.max(samples.div_ceil(PART_SHARE)).max(points.div_ceil(MAX_PARTS))
+fn longest_part_of(tiling: &Tiling, points: usize, samples: usize) -> usize {
+    let least = samples.div_ceil(FEW_PARTS).clamp(MIN_SMALL_PART, MIN_PART);
+    least.max(samples.div_ceil(part_share(tiling))).max(points.div_ceil(MAX_PARTS))
+}
+
+/// Returns the number of parts of all samples, if no tile is densely sampled.
+fn part_share(tiling: &Tiling) -> usize {
+    if tiling.taps[2] > 1 {
+        PART_SHARE_3D
+    } else {
+        PART_SHARE_2D
+    }
 }
 
 /// A part of a tile's samples, or a tile without samples, whose cells become zero.
@@ -122,7 +136,7 @@ impl Schedule {
         let what = "the order of tiles";
         let parts_of = |tile: usize| {
             let points = starts[tile + 1] - starts[tile];
-            points.div_ceil(longest_part_of(points, samples)).max(1)
+            points.div_ceil(longest_part_of(tiling, points, samples)).max(1)
         };
         let count = (0..tiles).map(parts_of).sum();
         let mut parts = try_reserve(count, what)?;
@@ -200,9 +214,10 @@ impl Schedule {
         Ok(())
     }
 
-    /// Returns the regions that a tile reaches: without samples, only its own cells.
+    /// Returns the regions that a tile is the first to reach if no other tile has been added: without samples, only its
+    /// own cells. If it is the only tile of an axis, region 2 is region 0, which it has reached before.
     fn all_regions(tiling: &Tiling, empty: bool) -> u32 {
-        let reached = |axis: usize| match (tiling.taps[axis], empty) {
+        let reached = |axis: usize| match (tiling.taps[axis], empty || tiling.tiles[axis].count == 1) {
             (1, _) => [false, true, false],
             (_, false) => [true, true, true],
             (_, true) => [true, true, false],
@@ -243,7 +258,7 @@ impl Schedule {
     pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
         let tiles: usize = tiling.counts().iter().product();
         // There is at most one part for each tile and one for each fraction of the samples.
-        let parts = tiles.saturating_add((samples / MIN_PART).min(PART_SHARE));
+        let parts = tiles.saturating_add((samples / MIN_PART).clamp(FEW_PARTS, part_share(tiling)));
         let neighbours = 3usize.pow(tiling.counts().iter().filter(|&&n| n > 1).count() as u32);
         let part = size_of::<TilePart>() + neighbours * size_of::<(u32, u32)>();
         parts.saturating_mul(part)

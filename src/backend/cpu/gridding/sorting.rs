@@ -88,15 +88,15 @@ impl<T: SimdReal> SortedSamples<T> {
 }
 
 /// Returns the batches of a part: the smallest number, of about equal size.
-pub fn batches(points: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+pub fn batches(points: &Range<usize>) -> impl ExactSizeIterator<Item = Range<usize>> {
     let (start, len) = (points.start, points.len());
     let count = len.div_ceil(BATCH);
     (0..count).map(move |i| start + len * i / count..start + len * (i + 1) / count)
 }
 
 /// Returns the maximum number of samples of a batch, among `samples` samples.
-pub fn longest_batch(samples: usize) -> usize {
-    BATCH.min(longest_part(samples))
+pub fn longest_batch(tiling: &Tiling, samples: usize) -> usize {
+    BATCH.min(longest_part(tiling, samples))
 }
 
 /// The positions of the samples' windows on the grid.
@@ -164,6 +164,7 @@ impl TileLocator {
 }
 
 /// Writes the samples in the order of their tiles by a stable counting sort. Returns the start of each tile's samples.
+/// With a single tile, the order is the caller's.
 fn sort_by_tile<T: SimdReal>(
     threads: &Threads,
     level: Level,
@@ -177,6 +178,18 @@ fn sort_by_tile<T: SimdReal>(
     let block = MIN_BLOCK.max(samples.div_ceil(MAX_BLOCKS));
     let blocks = samples.div_ceil(block);
     let range = |i: usize| i * block..((i + 1) * block).min(samples);
+    if tiles == 1 {
+        let order = SharedSlice::new(&mut sorted.order);
+        threads.run(blocks, |i| {
+            let range = range(i);
+            // SAFETY: blocks do not overlap.
+            let order = unsafe { order.part(range.start, range.len()) };
+            order.iter_mut().zip(range).for_each(|(order, m)| *order = m as u32);
+        });
+        let mut starts = try_vec(2, 0, "the tile order")?;
+        starts[1] = samples;
+        return Ok(starts);
+    }
     // Contains the tile of each sample until its cell is known.
     let keys = &mut sorted.keys[..samples];
     // The counts of a block fill cache lines of their own. If adjacent samples are in different tiles, threads write
@@ -315,7 +328,7 @@ fn sort_parts<T: SimdReal>(
     let scratch = || SortBuffers::new(axes, BATCH.min(samples.next_multiple_of(LOCATE_CHUNK)));
     // Each thread allocates its own buffers. If there is no memory, threads wait for one another.
     let pool = Pool::filled(1, scratch)?;
-    let vectors = VectorDigits::new(tiling.extent.iter().product(), tiling.layout.cells);
+    let vectors = VectorDigits::new(tiling.buffer_len(), tiling.layout.cells);
     let t = t.each_mut().map(|t| SharedSlice::new(t));
     let sorted = SharedSlice::new(sorted);
     threads.run_with(
@@ -526,7 +539,7 @@ mod tests {
             for width in 2..=16 {
                 for grid in [[255, 127, 1], [255, 63, 63]] {
                     let tiling = Tiling::new::<f32>(level, &grid, width);
-                    VectorDigits::new(tiling.extent.iter().product(), tiling.layout.cells);
+                    VectorDigits::new(tiling.buffer_len(), tiling.layout.cells);
                 }
             }
         }
