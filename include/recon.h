@@ -1419,8 +1419,8 @@ void recon_plan_destroy(recon_plan *plan);
 // Returns to the system what the library keeps for the next plan. Existing plans lose nothing. It cannot fail. Call it
 // after the last plan if other programs need the memory or the GPU, or before the library is unloaded.
 //
-// - Host memory: without plans at most 32 MiB. With plans at most the size of the plans, limited to between 32 MiB and
-//   1 GiB. On Linux with glibc it also calls malloc_trim(0).
+// - Host memory: without plans at most 128 MiB. With plans at most the size of the plans, limited to between 128 MiB
+//   and 1 GiB. On Linux with glibc it also calls malloc_trim(0).
 // - GPUs: the context of each GPU that had plans, the loaded kernels, and up to 1 GiB of memory (at most a sixteenth
 //   of the GPU's memory). The context itself holds several hundred MiB of GPU memory, and up to 32 MiB of page-locked
 //   host memory for copies. On a GPU that plans still use, the context stays; kernels and memory that no plan uses are
