@@ -56,9 +56,9 @@ fn dense_centres_keep_the_tolerance() {
 }
 
 /// On the CPU, a small grid is one tile, whose windows reach its own first cells, and thousands of samples are several
-/// parts of it. Small, long and large grids keep the tolerance, and their bytes with any number of threads.
+/// parts of it. Small, long and large grids meet the tolerance, with the same bytes for any number of threads.
 #[test]
-fn grids_of_one_tile_keep_the_tolerance_and_their_bytes() {
+fn grids_of_one_tile_meet_the_tolerance_with_any_number_of_threads() {
     fn check<T: Real>(tolerance: f64) {
         let mut random = Random::fresh();
         let of_bits = |ndim: u32| {
