@@ -365,7 +365,8 @@ HERE_ONLY := cuda cuda_checks cuda_choice cuda_contexts cuda_direct kernels head
 # of large scans (memory).
 SLOW_IN_EMULATOR := large allocation_failures memory
 # The same for single tests, which take a minute or more on the processor.
-SLOW_TESTS_IN_EMULATOR := lambda_of_the_noise_is_near_the_best the_papers_scan_is_gridded_and_corrected
+SLOW_TESTS_IN_EMULATOR := lambda_of_the_noise_is_near_the_best the_papers_scan_is_gridded_and_corrected \
+	tens_of_thousands_of_samples_in_one_place interrupted_plans_equal_new_ones one_voxel_of_strong_decay
 # Without the test harness of Rust, and therefore without its options.
 OWN_HARNESS := allocations allocation_failures host_process
 suites = $(patsubst %,--test %,$(filter-out $(1),$(basename $(notdir $(wildcard tests/*.rs))) c_api plan scan_altered))

@@ -23,9 +23,9 @@ const MIN_PART: usize = 4096;
 const MIN_SMALL_PART: usize = 1024;
 const FEW_PARTS: usize = 4;
 /// Maximum part size, as about this fraction of all samples: enough parts for many cores, without long waits for the
-/// densest tiles. In 3D, adding a tile to the grid takes longer, so that fewer parts are faster.
-const PART_SHARE_2D: usize = 128;
-const PART_SHARE_3D: usize = 64;
+/// densest tiles. Fewer parts are faster if adding a tile to the grid takes long.
+const PART_SHARE: usize = 128;
+const PART_SHARE_OF_LARGE_TILES: usize = 64;
 /// Maximum number of parts of one tile. If all samples share one position, this number of sums of equal size is added
 /// one by one, and their rounding errors may all have the same sign.
 const MAX_PARTS: usize = 32;
@@ -45,10 +45,10 @@ fn longest_part_of(tiling: &Tiling, points: usize, samples: usize) -> usize {
 
 /// Returns the number of parts of all samples, if no tile is densely sampled.
 fn part_share(tiling: &Tiling) -> usize {
-    if tiling.taps[2] > 1 {
-        PART_SHARE_3D
+    if tiling.fits_first_cache {
+        PART_SHARE
     } else {
-        PART_SHARE_2D
+        PART_SHARE_OF_LARGE_TILES
     }
 }
 

@@ -9,9 +9,9 @@ use num_complex::Complex;
 const TILE_2D: [usize; 3] = [64, 32, 1];
 /// Approximate edges of a 3D tile in grid cells.
 const TILE_3D: [usize; 3] = [64, 16, 16];
-/// Maximum bytes of the buffer of a grid that is one tile: the first-level cache. Its samples need no sorting by tile,
-/// which takes half of the time of a plan of millions of samples.
-const SINGLE_TILE: usize = 32 << 10;
+/// Bytes of the first-level cache of most processors. A grid whose buffer fits it is one tile: its samples need no
+/// sorting by tile, which takes half of the time of a plan of millions of samples.
+const FIRST_CACHE: usize = 32 << 10;
 /// Bytes of a cache line.
 pub const CACHE_LINE: usize = 64;
 /// Number of rows of a tile by which prefetching leads.
@@ -99,6 +99,8 @@ pub struct Tiling {
     pub tiles: [AxisTiles; 3],
     /// Size of a tile's buffer: the cells that the windows of its samples reach, in whole vectors along x.
     pub extent: [usize; 3],
+    /// Whether the buffer fits the first-level cache, see [`FIRST_CACHE`].
+    pub fits_first_cache: bool,
 }
 
 impl Tiling {
@@ -110,10 +112,11 @@ impl Tiling {
         let with = |tiles: [AxisTiles; 3]| {
             let row = tiles[0].longest().next_multiple_of(layout.cells) + layout.row_vectors * layout.cells;
             let extent = [row, tiles[1].longest() + taps[1] - 1, tiles[2].longest() + taps[2] - 1];
-            Tiling { layout, size, taps, tiles, extent }
+            let fits_first_cache = product(&extent).saturating_mul(size_of::<Complex<T>>()) <= FIRST_CACHE;
+            Tiling { layout, size, taps, tiles, extent, fits_first_cache }
         };
         let single = with(size.map(AxisTiles::single));
-        if single.buffer_len() * size_of::<Complex<T>>() <= SINGLE_TILE {
+        if single.fits_first_cache {
             return single;
         }
         let edges = if grid.len() == 3 { TILE_3D } else { TILE_2D };
