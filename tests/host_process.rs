@@ -116,7 +116,7 @@ mod linux {
         Plan::new(&Geometry::new(dims, &slices(k)), &options).unwrap()
     }
 
-    /// Checks that 16 threads of a host that create plans leave at most 64 MiB, and at most 16 MiB after the call that
+    /// Checks that 16 threads of a host that create plans leave at most 160 MiB, and at most 16 MiB after the call that
     /// releases memory.
     fn threads_of_a_host_leave_little_memory() {
         const HOST_THREADS: usize = 16;
@@ -149,7 +149,7 @@ mod linux {
             released as f64 / MIB as f64
         );
         assert!(most > 256 * MIB, "the plans are too small to show anything");
-        assert!(left <= 64 * MIB, "{left} bytes are left");
+        assert!(left <= 160 * MIB, "{left} bytes are left");
         assert!(released <= 16 * MIB, "{released} bytes are left after release_memory");
     }
 
