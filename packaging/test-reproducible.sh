@@ -16,7 +16,8 @@ copy=$(mktemp -d "${TMPDIR:-/tmp}/a-longer-folder-for-recon.XXXXXX")
 trap 'rm -rf "$copy"' EXIT
 git clone --quiet --no-hardlinks . "$copy/recon"
 mkdir "$copy/recon/target"
-# Tools are not compiled again.
+# Tools are not compiled again: their marks must be newer than the lists of the clone.
+touch "$first/tools/ready" "$first/zig-venv/ready" "$first/python-venv/ready"
 ln -s "$first/tools" "$first/zig-venv" "$first/python-venv" "$copy/recon/target/"
 make -C "$copy/recon" --no-print-directory release PLATFORM="$platform" CARGO_TARGET_DIR=target
 different=0 same=0
