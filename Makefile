@@ -364,7 +364,7 @@ HERE_ONLY := cuda cuda_checks cuda_choice cuda_contexts cuda_direct kernels head
 # Too slow in an emulator: arrays of 12 GiB (large), a process for each allocation (allocation_failures), and the memory
 # of large scans (memory). The memory and the forks of a host (host_process) would be those of the emulator.
 NOT_IN_EMULATOR := large allocation_failures memory host_process
-# The same for single tests, which take a minute or more on the processor.
+# The same for single tests, which take more than ten minutes there.
 TESTS_NOT_IN_EMULATOR := lambda_of_the_noise_is_near_the_best the_papers_scan_is_gridded_and_corrected \
 	tens_of_thousands_of_samples_in_one_place interrupted_plans_equal_new_ones one_voxel_of_strong_decay
 # Without the test harness of Rust, and therefore without its options.
