@@ -7,6 +7,8 @@
 //!
 //! The crate tempfile is not used because it replaces one file at a time and does not remove files after a signal.
 
+#[cfg(unix)]
+use crate::base::descriptor;
 use crate::base::error::{bail, Result};
 use crate::base::per_process::PerProcess;
 use std::fs::{self, File, OpenOptions};
@@ -37,8 +39,11 @@ pub fn remove_temporary_files() -> MutexGuard<'static, impl Sized> {
 enum Destination {
     /// A file, existing or not, after all links are resolved. It is replaced.
     File(PathBuf),
-    /// A device, a fifo, or an open descriptor of this process. Bytes are written to it.
+    /// A device or a fifo. Bytes are written to it.
     Stream,
+    /// An open descriptor of this process. Bytes are written to it.
+    #[cfg(unix)]
+    Descriptor(std::os::fd::RawFd),
 }
 
 impl Destination {
@@ -53,9 +58,12 @@ impl Destination {
         if path.file_name().is_none() || ends_as_folder {
             bail!(IO, "{shown}: this is not a file name: give the name of a file");
         }
-        let descriptors = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc/self/fd"];
-        if descriptors.iter().any(|d| path.starts_with(d)) {
-            return Ok(Destination::Stream);
+        #[cfg(unix)]
+        if let Some(number) = descriptor::named_by(path) {
+            return match descriptor::check_writable(number) {
+                Ok(()) => Ok(Destination::Descriptor(number)),
+                Err(e) => bail!(IO, "{shown}: descriptor {number} of this process cannot be written: {e}: use a file"),
+            };
         }
         match fs::metadata(path) {
             Ok(about) if about.is_dir() => bail!(IO, "{shown}: this is a folder: give the name of a file"),
@@ -205,7 +213,7 @@ impl AtomicFiles {
         let destination = Destination::resolve(target)?;
         let (temporary, folder) = match &destination {
             Destination::File(file) => (create(folder_of(file), fs::metadata(file).ok()), folder_of(file).to_owned()),
-            Destination::Stream => (create(&std::env::temp_dir(), None), std::env::temp_dir()),
+            _ => (create(&std::env::temp_dir(), None), std::env::temp_dir()),
         };
         match temporary {
             Ok(temporary) => {
@@ -235,7 +243,7 @@ impl AtomicFiles {
             .iter()
             .filter_map(|pending| match &pending.destination {
                 Destination::File(file) => Some(Replacement { pending, file, old: None }),
-                Destination::Stream => None,
+                _ => None,
             })
             .collect();
         let (done, mut failed) = match back_up(&mut files) {
@@ -270,14 +278,25 @@ impl AtomicFiles {
 
     /// Copies the bytes for devices, fifos and descriptors to their destinations.
     fn write_streams(&self) -> Result<()> {
-        for file in self.files.iter().filter(|file| file.destination == Destination::Stream) {
-            // Bytes are appended: otherwise a file that standard output was redirected to would lose its contents.
-            let mut into = OpenOptions::new();
-            let copied = into
-                .append(true)
-                .open(&file.target)
-                .and_then(|mut into| io::copy(&mut File::open(&file.temporary)?, &mut into));
-            if let Err(e) = copied {
+        for file in &self.files {
+            let opened = match file.destination {
+                Destination::File(_) => continue,
+                Destination::Stream => OpenOptions::new().append(true).open(&file.target),
+                #[cfg(unix)]
+                Destination::Descriptor(number) => descriptor::duplicate(number),
+            };
+            let mut from = match File::open(&file.temporary) {
+                Ok(from) => from,
+                Err(e) => {
+                    bail!(
+                        IO,
+                        "{}: its bytes in the temporary file {} could not be read: {e}: run it again",
+                        file.target.display(),
+                        file.temporary.display()
+                    )
+                }
+            };
+            if let Err(e) = opened.and_then(|mut into| io::copy(&mut from, &mut into)) {
                 bail!(IO, "{}: could not be written: {e}", file.target.display());
             }
         }

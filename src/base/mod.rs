@@ -7,6 +7,8 @@ pub(crate) mod buffer_pool;
 pub(crate) mod checksum;
 pub mod defaults;
 pub(crate) mod dense;
+#[cfg(unix)]
+pub(crate) mod descriptor;
 pub mod error;
 pub(crate) mod fft_size;
 pub(crate) mod float_mode;

@@ -6,8 +6,11 @@ use recon::trajectory::SpokeOrder;
 use recon::{Geometry, Normal, Options, Plan, Trajectory};
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{symlink, FileTypeExt};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
 
@@ -58,18 +61,30 @@ fn devices_fifos_and_links_are_kept() {
         assert!(["link.h5", "link.json", "link2.json"].iter().all(|l| dir.path(l).is_symlink()));
     }
 
-    // The standard output as `-` and as /dev/stdout, and redirected to a file.
+    // The standard output as `-` and under the names of its descriptor.
     let line = format!("{CG} -o b.h5 --report");
-    assert!(dir.ok(&format!("{line} -")).contains("\"residuals\""));
-    assert!(!dir.path("-").exists() && dir.error("b.h5 right.h5") == 0.0);
-    #[cfg(target_os = "linux")]
-    {
-        assert!(dir.ok(&format!("{line} /dev/stdout")).contains("\"residuals\""));
+    for name in ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"] {
+        assert!(dir.ok(&format!("{line} {name}")).contains("\"residuals\""), "{name}");
+        assert!(!dir.path("-").exists() && dir.error("b.h5 right.h5") == 0.0);
+    }
+    // A file that the standard output was redirected to keeps its contents, whether it was opened to be appended to
+    // or at a position. A socket, which cannot be opened by name, receives the bytes as well.
+    for append in [true, false] {
         fs::write(dir.path("out"), "before\n").unwrap();
-        let out = fs::File::options().append(true).open(dir.path("out")).unwrap();
+        let mut out = fs::File::options().write(true).append(append).open(dir.path("out")).unwrap();
+        out.seek(SeekFrom::End(0)).unwrap();
         assert!(with_lock(|| dir.command(&format!("{line} /dev/stdout")).stdout(out).status()).unwrap().success());
         let text = fs::read_to_string(dir.path("out")).unwrap();
         assert!(text.starts_with("before\n[") && text.ends_with("]\n"), "{text}");
+    }
+    let (mut reader, socket) = UnixStream::pair().unwrap();
+    let socket = OwnedFd::from(socket);
+    assert!(with_lock(|| dir.command(&format!("{line} /dev/stdout")).stdout(socket).status()).unwrap().success());
+    let mut text = String::new();
+    reader.read_to_string(&mut text).unwrap();
+    assert!(text.contains("\"residuals\""), "{text}");
+    for (name, words) in [("/dev/fd/99", "Bad file descriptor"), ("/dev/fd/0", "for reading only")] {
+        dir.fails(1, &format!("{line} {name}"), &[name, words, "use a file"]);
     }
     dir.fails(1, &format!("{CG} -o b.h5 --save-q -"), &["--save-q -", "./-"]);
     // The image is written even if the reader of the report ends.
