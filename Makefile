@@ -364,9 +364,6 @@ HERE_ONLY := cuda cuda_checks cuda_choice cuda_contexts cuda_direct kernels head
 # Too slow in an emulator: arrays of 12 GiB (large), a process for each allocation (allocation_failures), and the memory
 # of large scans (memory). The memory and the forks of a host (host_process) would be those of the emulator.
 NOT_IN_EMULATOR := large allocation_failures memory host_process
-# The same for single tests, which take more than ten minutes there.
-TESTS_NOT_IN_EMULATOR := lambda_of_the_noise_is_near_the_best the_papers_scan_is_gridded_and_corrected \
-	tens_of_thousands_of_samples_in_one_place interrupted_plans_equal_new_ones one_voxel_of_strong_decay
 # Without the test harness of Rust, and therefore without its options.
 OWN_HARNESS := allocations allocation_failures host_process
 suites = $(patsubst %,--test %,$(filter-out $(1),$(basename $(notdir $(wildcard tests/*.rs))) c_api plan scan_altered))
@@ -388,8 +385,8 @@ ARM_SUITES ?= --lib $(call suites,$(HERE_ONLY) $(NOT_IN_EMULATOR) $(OWN_HARNESS)
 test-aarch64: PACKAGES += gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 test-aarch64: deps
 	rustup target add $(arm)
-	@echo "left out in the emulator: $(NOT_IN_EMULATOR) $(TESTS_NOT_IN_EMULATOR)"
-	$(on_arm) --package recon $(ARM_SUITES) -- $(foreach name,$(TESTS_NOT_IN_EMULATOR),--skip $(name))
+	@echo "left out in the emulator: $(NOT_IN_EMULATOR)"
+	$(on_arm) --package recon $(ARM_SUITES)
 	$(on_arm) --package recon $(patsubst %,--test %,$(filter-out $(NOT_IN_EMULATOR),$(OWN_HARNESS)))
 	$(on_arm) --package recon-files --lib --tests
 	$(on_arm) --package recon-program --test program -- $(foreach name,$(PROGRAM_HERE_ONLY),--skip $(name))

@@ -3,13 +3,16 @@
 
     archive.py FOLDER ARCHIVE       ARCHIVE ends with .tar.xz, .tar.gz or .zip
 
-All entries have the time SOURCE_DATE_EPOCH (seconds since 1970), owner and group 0, and are sorted by name.
+All entries have the time SOURCE_DATE_EPOCH (seconds since 1970), owner and group 0, and are sorted by name. A link in a
+Markdown file of the folder that leads to no file of the folder is an error.
 """
 
 import gzip
 import io
 import lzma
 import os
+import pathlib
+import re
 import stat
 import sys
 import tarfile
@@ -24,6 +27,18 @@ def entries(folder):
         folders.sort()
         for name in sorted(folders + files):
             yield os.path.relpath(os.path.join(place, name), os.path.dirname(folder))
+
+
+def dead_links(folder):
+    """Returns the links of Markdown files to files that the folder does not contain, as `file: link`."""
+    found = []
+    for page in sorted(pathlib.Path(folder).rglob("*.md")):
+        for link in re.findall(r"\]\(([^()\s#]+)[^()]*\)", page.read_text(encoding="utf-8")):
+            target = (page.parent / link).resolve()
+            inside = target.is_relative_to(pathlib.Path(folder).resolve())
+            if not re.match(r"[a-z]+:", link) and not (inside and target.exists()):
+                found.append(f"{page.relative_to(folder)}: {link}")
+    return found
 
 
 def mode(path):
@@ -81,6 +96,8 @@ def main():
         when = int(os.environ["SOURCE_DATE_EPOCH"])
     except (KeyError, ValueError):
         sys.exit("archive.py: set SOURCE_DATE_EPOCH to the seconds since 1970 that all entries get")
+    if dead := dead_links(folder):
+        sys.exit(f"archive.py: links to files that {folder} does not contain: " + ", ".join(dead))
     if path.endswith(".tar.xz"):
         data = lzma.compress(tar(folder, when), preset=9)
     elif path.endswith(".tar.gz"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks licence expressions and texts, and that the bytes of archives depend only on their content."""
+"""Checks licence expressions and texts, the bytes of archives, and the links of their pages."""
 
 import os
 import pathlib
@@ -101,6 +101,23 @@ class Archives(unittest.TestCase):
             with zipfile.ZipFile(os.path.join(first, "out.zip")) as archive:
                 # Windows has no links: the archive contains the file twice.
                 self.assertEqual(archive.read("recon-1/lib/b.so"), archive.read("recon-1/lib/b.so.1"))
+
+    def test_dead_links(self):
+        with tempfile.TemporaryDirectory() as place:
+            folder = pathlib.Path(place, "recon-1")
+            (folder / "docs").mkdir(parents=True)
+            (folder / "README.md").write_text("[page](docs/page.md#part) [site](https://example.org/a) [part](#part)\n")
+            page = folder / "docs" / "page.md"
+            page.write_text("[up](../README.md) ![picture](picture.png) [outside](../../x.zip)\n")
+            command = [sys.executable, os.path.join(HERE, "archive.py"), str(folder), os.path.join(place, "x.zip")]
+            environment = dict(os.environ, SOURCE_DATE_EPOCH="1700000000")
+            for content, dead in [(None, ["docs/page.md: picture.png", "docs/page.md: ../../x.zip"]), ("[up](..)", [])]:
+                if content is not None:
+                    page.write_text(content)
+                result = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+                self.assertEqual(result.returncode != 0, bool(dead), result.stderr)
+                self.assertTrue(all(link in result.stderr for link in dead), result.stderr)
+                self.assertNotIn("README.md:", result.stderr)
 
     def test_wrong_arguments(self):
         for arguments, words in [(["nowhere", "x.zip"], "not a folder"), ([HERE, "x.rar"], "ends with neither"), ([], "FOLDER")]:

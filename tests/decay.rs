@@ -64,8 +64,10 @@ fn distance_from_exact(interleaves: usize, per_shot: usize, density: f64, rates:
 #[test]
 fn one_voxel_of_strong_decay_leaves_the_image_as_it_is() {
     let mut random = Random::fresh();
-    for (interleaves, per_shot, density) in [(8, 900, 0.7), (16, 500, 0.8), (4, 1800, 0.7)] {
-        for (count, rate) in [(1, 1000.0), (1, 1250.0), (5, 900.0), (1, 2000.0)] {
+    let spirals = [(8, 900, 0.7), (16, 500, 0.8), (4, 1800, 0.7)];
+    let outliers = [(1, 1000.0), (1, 1250.0), (5, 900.0), (1, 2000.0)];
+    for &(interleaves, per_shot, density) in &spirals[..less_in_emulator(3, 1)] {
+        for &(count, rate) in &outliers[..less_in_emulator(4, 1)] {
             let mut rates = vec![25.0; 64 * 64];
             for _ in 0..count {
                 rates[random.below(64 * 64)] = rate;

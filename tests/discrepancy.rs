@@ -69,8 +69,9 @@ fn phantoms(random: &mut Random) -> [Phantom; 3] {
 #[test]
 fn lambda_of_the_noise_is_near_the_best() {
     let mut random = Random::fresh();
-    for (number, phantom) in phantoms(&mut random).iter().enumerate() {
-        for (spokes, snr) in [(48, 3.0), (48, 10.0), (24, 3.0), (24, 10.0)] {
+    let scans = [(48, 3.0), (48, 10.0), (24, 3.0), (24, 10.0)];
+    for (number, phantom) in phantoms(&mut random)[..less_in_emulator(3, 1)].iter().enumerate() {
+        for &(spokes, snr) in &scans[..less_in_emulator(4, 1)] {
             let scan = NoisyScan::new(phantom, 96, spokes, snr, random.below(1 << 30) as u64);
             let plan = scan.plan();
             for prior in [Prior::Identity, Prior::Differences] {

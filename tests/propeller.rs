@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{head, narrow, Random};
+use common::{head, less_in_emulator, narrow, Random};
 use recon::metrics::{compare, Scale};
 use recon::phantom::{add_noise, CoilModel, Ellipsoid, Phantom};
 use recon::{
@@ -175,7 +175,8 @@ fn the_papers_scan_is_gridded_and_corrected() {
     let n = 256;
     let truth = head().image(&[n, n], 4).unwrap();
     let mut without_noise = Vec::new();
-    for (coils, snr) in [(1, None), (1, None), (4, None), (1, Some(20.0)), (4, Some(20.0))] {
+    let scans = [(1, None), (4, Some(20.0)), (1, None), (4, None), (1, Some(20.0))];
+    for &(coils, snr) in &scans[..less_in_emulator(5, 2)] {
         let model = (coils > 1).then(|| CoilModel::ring(coils, 2).unwrap());
         let moving = Blades::of_scan(n, PAPER, random_motion(&mut random, PAPER[0], 10.0, 5.0));
         let k = moving.k();

@@ -1,5 +1,6 @@
 //! Interruption of calls, and plans that several threads use.
 
+use crate::emulator::less_in_emulator;
 use crate::support::*;
 
 /// A 3D radial scan with data of several coils and frames.
@@ -156,7 +157,7 @@ fn results_of_operations(
         run(s.k[0].len() / 2, &mut |to| recon_density(plan.0, 0, 5, 0.0, to));
         // A list of voxels has no coil maps, and its Q has one element per voxel.
         if info.q_elements > LISTED_VOXELS {
-            run(3 * GRID_VOXELS, &mut |to| recon_coil_maps(plan.0, s.at(), 0, to));
+            run(3 * grid_dims().iter().product::<u64>() as usize, &mut |to| recon_coil_maps(plan.0, s.at(), 0, to));
         }
     }
     results
@@ -165,7 +166,9 @@ fn results_of_operations(
 /// Sizes of the images in the test below: a list of positions, and a grid.
 const LISTED_VOXELS: u64 = 5000;
 
-const GRID_VOXELS: usize = 30 * 34 * 27;
+fn grid_dims() -> [u64; 3] {
+    less_in_emulator([30, 34, 27], [20, 18, 17])
+}
 
 /// After an interruption at any point, the results of a plan have the same bits as those of a new plan.
 #[test]
@@ -177,15 +180,16 @@ fn interrupted_plans_equal_new_ones() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let s = Spokes::new(60, 64, 3, 2);
-    let dims = [30, 34, 27u64];
+    let s = Spokes::new(less_in_emulator(60, 12), less_in_emulator(64, 32), 3, 2);
+    let dims = grid_dims();
+    let grid_voxels = dims.iter().product::<u64>() as usize;
     let maps: Vec<Complex<f32>> =
-        (0..3 * GRID_VOXELS).map(|i| Complex::new((0.1 * i as f32).cos(), (0.2 * i as f32).sin())).collect();
+        (0..3 * grid_voxels).map(|i| Complex::new((0.1 * i as f32).cos(), (0.2 * i as f32).sin())).collect();
     let list: Vec<f32> = (0..LISTED_VOXELS).map(|i| (i % 171) as f32 * 0.2 - 17.0).collect();
     let grid = s.geometry(&dims);
     let combined = recon_geometry { coil_maps: maps.as_ptr().cast(), ..grid };
     let listed = recon_geometry { voxels: [list.as_ptr().cast(); 3], voxel_count: LISTED_VOXELS, ..grid };
-    let image: Vec<Complex<f32>> = (0..GRID_VOXELS * 6).map(|i| Complex::new((0.3 * i as f32).sin(), 1.0)).collect();
+    let image: Vec<Complex<f32>> = (0..grid_voxels * 6).map(|i| Complex::new((0.3 * i as f32).sin(), 1.0)).collect();
     let mut interrupted = 0;
     for (g, method, normal) in
         [(grid, 1, 2), (combined, 1, 1), (listed, 1, 2), (grid, 2, 2), (combined, 2, 1), (combined, 2, 2)]
@@ -194,7 +198,7 @@ fn interrupted_plans_equal_new_ones() {
         let set = |o: &mut recon_options| (o.method, o.normal, o.tolerance) = (method, normal, 1e-6);
         let plan = Handle::new(&g, &caller.options(set));
         let operations = |plan: &Handle, guard: &mut Guard<'_>| results_of_operations(plan, &s, &image, guard);
-        for _ in 0..4 {
+        for _ in 0..less_in_emulator(4, 2) {
             operations(&plan, &mut |call| {
                 caller.poll_time.store(random(3000), Relaxed);
                 let stopped = caller.may_stop(1 + random(5), call);
@@ -222,7 +226,7 @@ fn interrupted_plans_equal_new_ones() {
         [caller, idle].iter().for_each(Caller::polled_in_this_thread_only);
     }
     println!("{interrupted} calls were interrupted");
-    assert!(interrupted > 20, "{interrupted} calls were interrupted");
+    assert!(interrupted > less_in_emulator(20, 5), "{interrupted} calls were interrupted");
 }
 
 /// Several threads use one plan. Each polls in its own thread, and a stop request in one does not end calls of others.

@@ -6,6 +6,8 @@ mod acquisitions;
 mod arrays;
 mod changes;
 mod coils;
+#[path = "../common/emulator.rs"]
+mod emulator;
 mod field_maps;
 mod interruption;
 mod library;
