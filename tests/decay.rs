@@ -3,6 +3,7 @@
 mod common;
 
 use common::decay::{sweep, Rates, Scan, DECAY_TIMES};
+use common::emulator::less_in_emulator;
 use common::*;
 use recon::{CgOptions, Complex, Device, Geometry, LambdaUnit, Method, Options, Plan, Trajectory};
 

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::emulator::less_in_emulator;
 use common::scans::RingScan;
 use common::*;
 use recon::phantom::{add_noise, Ellipsoid, Phantom};

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::emulator::less_in_emulator;
 use common::transforms::*;
 use common::*;
 use recon::{Complex, ErrorKind, Geometry, Method, Normal, Options, Plan, Real, Window};

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{head, less_in_emulator, narrow, Random};
+use common::emulator::less_in_emulator;
+use common::{head, narrow, Random};
 use recon::metrics::{compare, Scale};
 use recon::phantom::{add_noise, CoilModel, Ellipsoid, Phantom};
 use recon::{

@@ -1,18 +1,14 @@
 //! Files that cannot be opened, and why.
 
-use crate::{with_lock, TempDir};
+use crate::TempDir;
 use std::fs;
-use std::process::{Command, Output, Stdio};
-
-fn output(command: &mut Command) -> Output {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).env_remove("RUST_LOG");
-    with_lock(|| command.spawn()).unwrap().wait_with_output().unwrap()
-}
 
 #[test]
 #[cfg(target_os = "linux")]
 fn reasons_why_a_file_is_not_opened() {
+    use crate::with_lock;
     use std::os::fd::AsRawFd;
+    use std::process::Stdio;
     let dir = TempDir::new();
     dir.ok("simulate --matrix 16,16 --shots 4 -o scan.h5");
     let message = |line: &str, locking: Option<&str>| {
@@ -21,7 +17,8 @@ fn reasons_why_a_file_is_not_opened() {
         if let Some(value) = locking {
             command.env("HDF5_USE_FILE_LOCKING", value);
         }
-        let out = output(&mut command);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let out = with_lock(|| command.spawn()).unwrap().wait_with_output().unwrap();
         (out.status.code(), String::from_utf8(out.stderr).unwrap())
     };
     // This process has the file open for writing.

@@ -1,5 +1,7 @@
 //! Tests of the program `recon`, which run it as a user does.
 
+// Only scan_example uses it.
+#[cfg(unix)]
 #[path = "../common/acquisitions.rs"]
 mod acquisitions;
 mod arguments;

@@ -3,11 +3,10 @@
 
 pub mod decay;
 pub mod documents;
-mod emulator;
+pub mod emulator;
 pub mod scans;
 pub mod transforms;
 
-pub use emulator::less_in_emulator;
 use recon::phantom::{Ellipsoid, Phantom};
 use recon::{Complex, ErrorKind, Geometry, Options, Plan, Real, Simd};
 use std::f64::consts::TAU;
