@@ -17,6 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// Environment variable of the folder for temporary files.
+pub const TEMPORARY_FOLDER: &str = if cfg!(windows) { "TMP" } else { "TMPDIR" };
+
 /// The temporary files of this process. A thread holds the lock while it creates, renames or removes one of them. A
 /// forked child has an empty list: the parent removes its own files.
 static TEMPORARY: PerProcess<Mutex<Vec<PathBuf>>> = PerProcess::new(Mutex::new(Vec::new()), |_| Mutex::new(Vec::new()));
@@ -221,11 +224,12 @@ impl AtomicFiles {
                 Ok(temporary)
             }
             Err(e) => {
+                let remedy = match destination {
+                    Destination::File(_) => "give a name in a different folder".into(),
+                    _ => format!("set {TEMPORARY_FOLDER} to a folder for temporary files"),
+                };
                 let (shown, folder) = (target.display(), folder.display());
-                bail!(
-                    IO,
-                    "{shown}: no file can be created in the folder {folder}: {e}: give a name in a different folder"
-                )
+                bail!(IO, "{shown}: no file can be created in the folder {folder}: {e}: {remedy}")
             }
         }
     }

@@ -87,6 +87,11 @@ fn devices_fifos_and_links_are_kept() {
         dir.fails(1, &format!("{line} {name}"), &[name, words, "use a file"]);
     }
     dir.fails(1, &format!("{CG} -o b.h5 --save-q -"), &["--save-q -", "./-"]);
+    // The bytes for a stream need a folder for temporary files.
+    let mut command = dir.command(&format!("{line} /dev/null"));
+    let out = with_lock(|| command.env("TMPDIR", dir.path("none")).output()).unwrap();
+    let text = String::from_utf8_lossy(&out.stderr);
+    assert!(!out.status.success() && text.contains("/dev/null: ") && text.contains("set TMPDIR"), "{text}");
     // The image is written even if the reader of the report ends.
     let mut command = dir.command(&format!("{CG} -o left.h5 --report -"));
     command.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -4,7 +4,7 @@
 //! selects the format, and HDF5's writer cannot write to a stream. It is sent when it is complete. A file of the
 //! standard input goes to the same folder, with the extension of its contents.
 
-use recon::atomic_file::{write_atomically, AtomicFiles};
+use recon::atomic_file::{write_atomically, AtomicFiles, TEMPORARY_FOLDER};
 use recon::bail;
 use recon::{Error, ErrorKind, Result};
 use recon_files::formats::{extension_of_contents, FileUse};
@@ -19,9 +19,6 @@ pub const STREAM: &str = "-";
 
 /// Number of bytes that determine the format of a file.
 const START: usize = 348;
-
-/// Environment variable of the folder for temporary files.
-const TEMPORARY: &str = if cfg!(windows) { "TMP" } else { "TMPDIR" };
 
 const READER_CLOSED: &str = "the reader of the standard output closed it before the file was complete";
 
@@ -63,7 +60,9 @@ fn folder() -> Result<PathBuf> {
             Ok(()) => return Ok(folder.insert(path).clone()),
             // A folder of a process in another container, or one that was killed.
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(e) => bail!(IO, "{}: no folder can be created for a stream: {e}: set {TEMPORARY}", path.display()),
+            Err(e) => {
+                bail!(IO, "{}: no folder can be created for a stream: {e}: set {TEMPORARY_FOLDER}", path.display())
+            }
         }
     }
     bail!(IO, "no folder can be created for a stream")
