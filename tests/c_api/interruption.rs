@@ -180,7 +180,7 @@ fn interrupted_plans_equal_new_ones() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let s = Spokes::new(less_in_emulator(60, 12), less_in_emulator(64, 32), 3, 2);
+    let s = Spokes::new(60, less_in_emulator(64, 32), 3, 2);
     let dims = grid_dims();
     let grid_voxels = dims.iter().product::<u64>() as usize;
     let maps: Vec<Complex<f32>> =
