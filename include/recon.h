@@ -651,9 +651,10 @@ typedef struct recon_options {
     // often if the work does not allow it (one NUFFT of a large image). When it requests a stop, the call ends; the
     // plan remains usable. NULL (default): none.
     //
-    // Outputs are then unchanged. To ensure this, exact sums, Q, and transforms of several coils or frames are
-    // computed in memory of the output's size, which memory_limit counts. With pointers_on_device, transforms poll
-    // only before they begin. Several GPUs that share work are not interrupted during their parts.
+    // Outputs are then unchanged. To ensure this, Q, exact sums, and transforms of several coils or frames are
+    // computed in memory of the output's size, which memory_limit counts. With pointers_on_device, or if they are
+    // estimated to take less than 20 ms, transforms poll only before they begin, and need no such memory. Several GPUs
+    // that share work are not interrupted during their parts.
     recon_interrupt_callback interrupt;
     // Pointer that is passed to interrupt. It must be valid until the plan is destroyed.
     void *interrupt_data;

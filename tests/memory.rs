@@ -247,6 +247,8 @@ fn what_is_told_beforehand_is_what_is_taken() {
     let deep = Case { dims: &[64, 64, 64], shots: 6000, coils: 4, ..PLAIN };
     look::<f32>("3D", deep, all, &mut faults);
     look::<f32>("3D, maps", Case { maps: true, ..deep }, all, &mut faults);
+    // Transforms that can be interrupted between coils need memory for a second output.
+    look::<f32>("3D, interrupt", Case { interrupt: true, ..deep }, all, &mut faults);
     let transforms = Case { maps: true, weights: true, normal: Normal::Transforms, ..deep };
     look::<f32>("3D, maps, weights, no Q", transforms, all, &mut faults);
     look::<f64>("3D, f64, one coil", Case { coils: 1, ..deep }, all, &mut faults);

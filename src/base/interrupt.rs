@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Minimum time between two calls of the callback.
-const PERIOD: Duration = Duration::from_millis(20);
+pub(crate) const PERIOD: Duration = Duration::from_millis(20);
 
 /// A callback that requests the end of a call, see [`crate::Options::interrupt`].
 #[derive(Clone)]

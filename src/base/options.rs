@@ -170,10 +170,10 @@ pub struct Options {
     /// while the plan is created and in every operation. A call that ends this way fails with `Cancelled`, and the plan
     /// remains usable.
     ///
-    /// To leave outputs unchanged, exact sums, Q, and transforms of several coils or frames are computed in temporary
-    /// memory of the output's size, which `memory_limit` includes. Arrays on a GPU are written directly, so that
-    /// transforms to them use the callback only before they begin. Several GPUs that share work are not interrupted
-    /// during their parts.
+    /// To leave outputs unchanged, Q, exact sums, and transforms of several coils or frames are computed in temporary
+    /// memory of the output's size, which `memory_limit` includes. Arrays on a GPU are written directly, and so are the
+    /// outputs of transforms that are estimated to take less than 20 ms: these use the callback only before they begin.
+    /// Several GPUs that share work are not interrupted during their parts.
     pub interrupt: Option<Interrupt>,
 }
 

@@ -1,7 +1,7 @@
 //! Creation of a plan's engine, and the estimate of its memory: both choose device, method, window and grid.
 
 use super::coil_maps;
-use super::device_selection::{DeviceReason, DeviceSelection};
+use super::device_selection::{DeviceReason, DeviceSelection, Interruption};
 use super::encoding::samples::SampleArrays;
 use super::encoding::Encoding;
 use super::interface::{Engine, CREATING_PLAN};
@@ -183,9 +183,8 @@ fn encoding_memory<T: Real, B: Backend<T>>(
     let requirements = MemoryRequirements::new(b, size, options, params, batch_size)?;
     let limit = MemoryLimit { bytes: options.memory_limit, held: Encoding::<T, B>::bytes(&requirements) };
     let use_toeplitz = Encoding::<T, B>::selects_toeplitz(b, options.normal, size, &limit, params);
-    // A plan uses a temporary output if it can be interrupted between parts of the output.
-    let writes_in_parts =
-        params.gridding.is_none() || size.coil_maps || size.band.is_some() || size.coils.max(size.frames) > 1;
+    let exact = params.gridding.is_none();
+    let interruption = Interruption::new(size, options, exact, size.band.is_some(), size_of::<T>());
     let coil_maps = coil_maps::bytes::<T, B>(b, size)?;
-    requirements.peaks::<T, B>(b, use_toeplitz, options.interrupt.is_some() && writes_in_parts, coil_maps)
+    requirements.peaks::<T, B>(b, use_toeplitz, interruption == Interruption::WithTemporary, coil_maps)
 }

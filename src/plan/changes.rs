@@ -143,8 +143,10 @@ impl<T: Real> Plan<T> {
             let current = &call.state;
             let (engine, samples, warnings, maxima) = create(current)?;
             let seconds = started.elapsed().as_secs_f64();
-            let (params, limits) = (current.params.clone(), OverflowLimits::new(&current.params, samples, maxima));
-            let changed = Arc::new(PlanState { engine, params, samples, seconds, warnings, limits });
+            let params = current.params.clone();
+            let limits = OverflowLimits::new(&params, samples, maxima);
+            let interruption = params.interruption(samples, size_of::<T>());
+            let changed = Arc::new(PlanState { engine, params, samples, seconds, warnings, limits, interruption });
             let mut slot = self.lock();
             if Arc::ptr_eq(&slot, current) {
                 // The previous state is freed with `call`, after the lock has been released.

@@ -112,6 +112,7 @@ impl<T: Real> Plan<T> {
                 .chain(engine.warning())
                 .collect(),
             limits: OverflowLimits::new(&params, geometry.samples(), maxima),
+            interruption: params.interruption(geometry.samples(), size_of::<T>()),
             engine,
             params: Arc::new(params),
         };

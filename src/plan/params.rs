@@ -5,14 +5,15 @@ use crate::base::error::{bail, Result};
 use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::options::{Method, Options};
 use crate::base::real::Real;
-use crate::engine::device_selection::DeviceSelection;
+use crate::base::scan_size::ScanSize;
+use crate::engine::device_selection::{DeviceSelection, Interruption};
 
 /// Parameters that stay the same for the lifetime of a plan.
 pub(super) struct PlanParams {
     pub options: Options,
     pub device_selection: DeviceSelection,
-    /// Whether a transform writes its output in several parts, between which it can be interrupted.
-    pub writes_in_parts: bool,
+    /// Whether transforms are exact sums.
+    exact: bool,
     pub dims: Vec<usize>,
     pub voxels: usize,
     /// Checksum of the voxel positions; `None` for a grid of voxels.
@@ -38,10 +39,7 @@ impl PlanParams {
         PlanParams {
             options: options.clone(),
             device_selection,
-            writes_in_parts: method == Method::Exact
-                || combines_coils
-                || geometry.off_resonance().is_some()
-                || geometry.coils.max(geometry.frames) > 1,
+            exact: method == Method::Exact,
             dims: geometry.dims.clone(),
             voxels: geometry.voxel_count(),
             voxel_list: geometry.voxels.as_ref().map(|axes| position_checksum(axes)),
@@ -51,6 +49,18 @@ impl PlanParams {
             combines_coils,
             off_resonance: [geometry.field_map.is_some(), geometry.decay_map.is_some()],
         }
+    }
+
+    /// Determines when transforms of `samples` samples can be interrupted, with reals of `real` bytes.
+    pub fn interruption(&self, samples: usize, real: usize) -> Interruption {
+        let size = ScanSize {
+            coils: self.coils,
+            frames: self.frames,
+            coil_maps: self.combines_coils,
+            listed: self.voxel_list.map(|_| self.voxels),
+            ..ScanSize::new(&self.dims, samples)
+        };
+        Interruption::new(&size, &self.options, self.exact, self.off_resonance.contains(&true), real)
     }
 
     /// Checks that a new geometry differs only in trajectory, weights, times and the values of maps.

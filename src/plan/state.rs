@@ -12,6 +12,7 @@ use crate::base::real::Real;
 use crate::base::results::check_results;
 use crate::base::warning::Warning;
 use crate::base::workers::copy;
+use crate::engine::device_selection::Interruption;
 use crate::engine::interface::Engine;
 use crate::reconstruction::gridding_scale::LARGEST_WEIGHT;
 use num_complex::Complex;
@@ -31,6 +32,7 @@ pub(super) struct PlanState<T: Real> {
     pub seconds: f64,
     pub warnings: Vec<Warning>,
     pub limits: OverflowLimits<T>,
+    pub interruption: Interruption,
 }
 
 /// A call in progress. It uses the standard floating-point mode and polls the caller's interrupt callback.
@@ -126,10 +128,12 @@ impl<T: Real> PlanState<T> {
         out: Sink<'_, Complex<T>>,
         compute: impl FnOnce(Sink<'_, Complex<T>>) -> Result<()>,
     ) -> Result<()> {
-        match out {
-            _ if self.params.options.interrupt.is_none() || !self.params.writes_in_parts => compute(out),
-            Sink::Host(host) => self.via_temporary(host, |temporary| compute(temporary.into())),
-            Sink::Device(_) => {
+        match (self.interruption, out) {
+            (Interruption::BeforeOutput, out) => compute(out),
+            (Interruption::WithTemporary, Sink::Host(host)) => {
+                self.via_temporary(host, |temporary| compute(temporary.into()))
+            }
+            (_, out) => {
                 interrupt::check("a transform")?;
                 let _uninterruptible = ActiveInterrupt::new(None);
                 compute(out)

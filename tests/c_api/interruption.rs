@@ -180,24 +180,35 @@ fn interrupted_plans_equal_new_ones() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let s = Spokes::new(60, less_in_emulator(64, 32), 3, 2);
+    // Transforms that take less than 20 ms are interrupted only before they begin. NUFFTs are the faster ones.
+    let [spokes, readout, frames] = less_in_emulator([100, 64, 16], [60, 32, 2]);
+    let (for_sums, for_nuffts) = (Spokes::new(spokes, readout, 3, 2), Spokes::new(spokes, readout, 3, frames));
     let dims = grid_dims();
     let grid_voxels = dims.iter().product::<u64>() as usize;
     let maps: Vec<Complex<f32>> =
         (0..3 * grid_voxels).map(|i| Complex::new((0.1 * i as f32).cos(), (0.2 * i as f32).sin())).collect();
     let list: Vec<f32> = (0..LISTED_VOXELS).map(|i| (i % 171) as f32 * 0.2 - 17.0).collect();
-    let grid = s.geometry(&dims);
-    let combined = recon_geometry { coil_maps: maps.as_ptr().cast(), ..grid };
-    let listed = recon_geometry { voxels: [list.as_ptr().cast(); 3], voxel_count: LISTED_VOXELS, ..grid };
-    let image: Vec<Complex<f32>> = (0..grid_voxels * 6).map(|i| Complex::new((0.3 * i as f32).sin(), 1.0)).collect();
+    let on_grid = |s: &Spokes| s.geometry(&dims);
+    let combined = |s: &Spokes| recon_geometry { coil_maps: maps.as_ptr().cast(), ..on_grid(s) };
+    let listed =
+        |s: &Spokes| recon_geometry { voxels: [list.as_ptr().cast(); 3], voxel_count: LISTED_VOXELS, ..on_grid(s) };
+    let image: Vec<Complex<f32>> =
+        (0..grid_voxels * 3 * frames).map(|i| Complex::new((0.3 * i as f32).sin(), 1.0)).collect();
     let mut interrupted = 0;
-    for (g, method, normal) in
-        [(grid, 1, 2), (combined, 1, 1), (listed, 1, 2), (grid, 2, 2), (combined, 2, 1), (combined, 2, 2)]
-    {
+    for (s, g, method, normal) in [
+        (&for_sums, on_grid(&for_sums), 1, 2),
+        (&for_sums, combined(&for_sums), 1, 1),
+        (&for_sums, listed(&for_sums), 1, 2),
+        (&for_nuffts, on_grid(&for_nuffts), 2, 2),
+        (&for_nuffts, combined(&for_nuffts), 2, 1),
+        (&for_nuffts, combined(&for_nuffts), 2, 2),
+    ] {
         let (caller, idle) = (Caller::default(), Caller::default());
-        let set = |o: &mut recon_options| (o.method, o.normal, o.tolerance) = (method, normal, 1e-6);
+        let set = |o: &mut recon_options| {
+            (o.method, o.normal, o.tolerance, o.threads) = (method, normal, 1e-6, 2);
+        };
         let plan = Handle::new(&g, &caller.options(set));
-        let operations = |plan: &Handle, guard: &mut Guard<'_>| results_of_operations(plan, &s, &image, guard);
+        let operations = |plan: &Handle, guard: &mut Guard<'_>| results_of_operations(plan, s, &image, guard);
         for _ in 0..less_in_emulator(4, 2) {
             operations(&plan, &mut |call| {
                 caller.poll_time.store(random(3000), Relaxed);
@@ -227,6 +238,45 @@ fn interrupted_plans_equal_new_ones() {
     }
     println!("{interrupted} calls were interrupted");
     assert!(interrupted > less_in_emulator(20, 5), "{interrupted} calls were interrupted");
+}
+
+/// A short transform polls once, before it writes, and needs no memory for a second output.
+#[test]
+fn short_transforms_are_interrupted_before_they_begin() {
+    let s = Spokes::new(40, 48, 8, 2);
+    let g = s.geometry(&[24, 24, 24]);
+    let maps = vec![Complex::new(0.5f32, 0.5); 8 * 24 * 24 * 24];
+    let combined = recon_geometry { coil_maps: maps.as_ptr().cast(), ..g };
+    for g in [g, combined] {
+        let (caller, none) = (Caller::default(), options(|_| ()));
+        let polled = caller.options(|_| ());
+        let memory = |o: &recon_options| {
+            let mut memory = init(recon_memory_init);
+            // SAFETY: the geometry's arrays live, and the address is valid.
+            unsafe { ok(recon_plan_memory(&raw const g, o, &raw mut memory)) };
+            memory.host_transform
+        };
+        assert_eq!(memory(&polled), memory(&none));
+        let plan = Handle::new(&g, &polled);
+        let info = plan.info();
+        let mut image = poisoned::<f32>(info.image_elements as usize);
+        let mut kspace = poisoned::<f32>(info.kspace_elements as usize);
+        let (x, y) = (image.as_mut_ptr().cast(), kspace.as_mut_ptr().cast());
+        // SAFETY: arrays have the lengths documented.
+        unsafe {
+            // The callback is called at most once in 20 ms.
+            let wait = || std::thread::sleep(std::time::Duration::from_millis(25));
+            wait();
+            caller.stops(1, "a transform", || recon_fhd(plan.0, s.at(), x));
+            untouched(&image);
+            assert!(!caller.may_stop(2, &mut || recon_fhd(plan.0, s.at(), x)));
+            wait();
+            caller.stops(1, "a transform", || recon_forward(plan.0, x, y));
+            untouched(&kspace);
+            assert!(!caller.may_stop(2, &mut || recon_forward(plan.0, x, y)));
+        }
+        assert!(image.iter().chain(&kspace).all(|z| z.re != POISON as f32), "all elements are written");
+    }
 }
 
 /// Several threads use one plan. Each polls in its own thread, and a stop request in one does not end calls of others.
