@@ -1,5 +1,4 @@
-//! The choice between CPU and GPU for device `auto`: the device that finishes a plan and one transform first. The same
-//! estimate decides whether a transform is long enough to be interrupted.
+//! The choice between CPU and GPU for device `auto`: the device that finishes a plan and one transform first.
 //!
 //! The choice depends on sizes, options and the properties of CPU and GPU only. It does not depend on measurements or
 //! on the state of the process, so that the same call gives the same bits on the same machine. The start of CUDA, which
@@ -8,7 +7,6 @@
 use crate::backend::call_size::CallSize;
 use crate::backend::cpu::thread_pool::requested_threads;
 use crate::backend::{cpu, cuda};
-use crate::base::interrupt;
 use crate::base::options::{Device, Options};
 use crate::base::per_process::PerProcess;
 use crate::base::scan_size::ScanSize;
@@ -42,36 +40,8 @@ impl DeviceReason {
     }
 }
 
-/// When a transform can be interrupted. The caller's output is then unchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Interruption {
-    /// At every check: all of them are before the first part of the output is written.
-    BeforeOutput,
-    /// Before the transform only. Afterwards it is estimated to take less than the time between two polls.
-    BeforeTransform,
-    /// At every check. The output is computed in a temporary array because it is written in several parts.
-    WithTemporary,
-}
-
-impl Interruption {
-    /// Determines when transforms of a plan can be interrupted. `has_maps` says whether there is a field map or a decay
-    /// map, `real` is the number of bytes of a real number.
-    pub fn new(size: &ScanSize, options: &Options, exact: bool, has_maps: bool, real: usize) -> Interruption {
-        let has_parts = exact || size.coil_maps || has_maps || size.coils.max(size.frames) > 1;
-        if options.interrupt.is_none() || !has_parts {
-            return Interruption::BeforeOutput;
-        }
-        let nanoseconds = cpu_cost(&CallSize::new(size, options, exact, has_maps, real), options);
-        if nanoseconds < interrupt::PERIOD.as_nanos() as f64 {
-            Interruption::BeforeTransform
-        } else {
-            Interruption::WithTemporary
-        }
-    }
-}
-
 /// Estimates the nanoseconds of a plan and one adjoint transform on the CPU.
-fn cpu_cost(size: &CallSize, options: &Options) -> f64 {
+pub(super) fn cpu_cost(size: &CallSize, options: &Options) -> f64 {
     cpu::cost::call(size, thread_count(options.threads))
 }
 

@@ -1,10 +1,11 @@
 //! Creation of a plan's engine, and the estimate of its memory: both choose device, method, window and grid.
 
 use super::coil_maps;
-use super::device_selection::{DeviceReason, DeviceSelection, Interruption};
+use super::device_selection::{DeviceReason, DeviceSelection};
 use super::encoding::samples::SampleArrays;
 use super::encoding::Encoding;
 use super::interface::{Engine, CREATING_PLAN};
+use super::interruption::Interruption;
 use super::memory::{Memory, MemoryLimit, MemoryRequirements};
 use super::multi_gpu::MultiGpuEngine;
 use super::partition;

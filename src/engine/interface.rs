@@ -115,6 +115,8 @@ pub trait Engine<T: Real>: Send + Sync {
 
     /// Computes s = E x: `image` [voxels, images, frames], `kspace` [samples, coils, frames].
     fn forward(&self, image: Source<'_, Complex<T>>, kspace: Sink<'_, Complex<T>>) -> Result<()>;
+    /// Computes the density weights of gridding, if this weighting uses them and they do not exist yet.
+    fn prepare_adjoint(&self, weighting: Weighting) -> Result<()>;
     /// Computes x = E^H d, E^H W d or the gridding reconstruction, with the same shapes.
     fn adjoint(&self, weighting: Weighting, kspace: Source<'_, Complex<T>>, image: Sink<'_, Complex<T>>) -> Result<()>;
     /// Computes the gridded k-space of one coil on the oversampled grid, with k = 0 in the middle cell, floor(G/2).

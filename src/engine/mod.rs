@@ -6,6 +6,7 @@ pub(crate) mod encoding;
 pub(crate) mod factory;
 pub(crate) mod field;
 pub mod interface;
+pub(crate) mod interruption;
 pub mod memory;
 pub(crate) mod multi_gpu;
 pub(crate) mod one_backend;

@@ -440,6 +440,10 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
     fn window_correction(&self, axis: usize) -> Result<Vec<f64>> {
         self.undivided().window_correction(axis)
     }
+    fn prepare_adjoint(&self, weighting: Weighting) -> Result<()> {
+        // Parts are not interrupted, so that nothing is gained by computing their weights earlier.
+        self.whole_scan.as_ref().map_or(Ok(()), |whole| whole.prepare_adjoint(weighting))
+    }
     fn prepare_normal(&self) -> Result<()> {
         match &self.whole_scan {
             Some(whole) => whole.prepare_normal(),

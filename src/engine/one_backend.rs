@@ -208,6 +208,13 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         }
     }
 
+    fn prepare_adjoint(&self, weighting: Weighting) -> Result<()> {
+        match weighting {
+            Weighting::Gridding => self.gridding_weights().map(|_| ()),
+            _ => Ok(()),
+        }
+    }
+
     fn prepare_normal(&self) -> Result<()> {
         self.toeplitz().map(|_| ())
     }

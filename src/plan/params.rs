@@ -6,7 +6,8 @@ use crate::base::geometry::{Geometry, VoxelBasis};
 use crate::base::options::{Method, Options};
 use crate::base::real::Real;
 use crate::base::scan_size::ScanSize;
-use crate::engine::device_selection::{DeviceSelection, Interruption};
+use crate::engine::device_selection::DeviceSelection;
+use crate::engine::interruption::Interruption;
 
 /// Parameters that stay the same for the lifetime of a plan.
 pub(super) struct PlanParams {

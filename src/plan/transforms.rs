@@ -143,6 +143,8 @@ impl<T: Real> Plan<T> {
         let call = self.begin();
         call.check_image_len(image.len())?;
         call.check_kspace_len(kspace.len())?;
+        // Weights take many transforms, between which the call can be interrupted.
+        call.engine.prepare_adjoint(weighting)?;
         let limit = match weighting {
             Weighting::None | Weighting::Given => call.limits.adjoint,
             Weighting::Gridding | Weighting::Backprojection(_) => call.limits.grid,

@@ -3,40 +3,6 @@
 use crate::emulator::less_in_emulator;
 use crate::support::*;
 
-/// A 3D radial scan with data of several coils and frames.
-struct Spokes {
-    k: [Vec<f32>; 3],
-    kspace: Vec<Complex<f32>>,
-    coils: usize,
-    frames: usize,
-}
-
-impl Spokes {
-    fn new(spokes: usize, readout: usize, coils: usize, frames: usize) -> Self {
-        let samples = spokes * readout;
-        let mut k = [(); 3].map(|()| vec![0.0f32; samples]);
-        let [x, y, z] = k.each_mut().map(|k| k.as_mut_ptr().cast());
-        // SAFETY: arrays have the lengths documented.
-        unsafe { ok(recon_trajectory_radial3d(0, spokes as u64, readout as u64, x, y, z)) };
-        let value = |i: usize| Complex::new((0.3 * i as f32).sin(), (0.7 * i as f32).cos());
-        Spokes { k, kspace: (0..samples * coils * frames).map(value).collect(), coils, frames }
-    }
-
-    fn geometry(&self, dims: &[u64]) -> recon_geometry {
-        let mut g = init(recon_geometry_init);
-        g.ndim = dims.len() as u32;
-        g.dims[..dims.len()].copy_from_slice(dims);
-        g.samples = self.k[0].len() as u64;
-        g.coordinates = self.k.each_ref().map(|k| k.as_ptr().cast());
-        (g.coils, g.frames) = (self.coils as u64, self.frames as u64);
-        g
-    }
-
-    fn at(&self) -> *const c_void {
-        self.kspace.as_ptr().cast()
-    }
-}
-
 /// Without interruption, these sums would take a quarter of an hour.
 #[test]
 fn long_exact_sums_are_interrupted() {
@@ -270,6 +236,8 @@ fn short_transforms_are_interrupted_before_they_begin() {
             caller.stops(1, "a transform", || recon_fhd(plan.0, s.at(), x));
             untouched(&image);
             assert!(!caller.may_stop(2, &mut || recon_fhd(plan.0, s.at(), x)));
+            wait();
+            caller.stops(1, "the density weights", || recon_grid(plan.0, s.at(), x));
             wait();
             caller.stops(1, "a transform", || recon_forward(plan.0, x, y));
             untouched(&kspace);

@@ -180,18 +180,19 @@ fn errors_for_missing_memory_give_the_bytes() {
 /// Outputs that are first computed in separate memory are counted against the limit.
 #[test]
 fn separate_outputs_are_within_the_memory_limit() {
-    let s = Scene::<f32>::new();
-    let g = s.combined();
+    // Short transforms have no separate output.
+    let s = Spokes::new(400, 64, 8, 2);
+    let g = s.geometry(&[30, 34, 27]);
     let caller = Caller::default();
-    let o = |limit: u64| caller.options(|o| (o.memory_limit, o.normal) = (limit, 2));
+    let o = |limit: u64| caller.options(|o| (o.memory_limit, o.normal, o.threads) = (limit, 2, 1));
     create_fails(&g, &o(1), RECON_MEMORY_LIMIT, &["the plan needs"]);
     let for_plan = required_bytes();
-    let mut image = poisoned::<f32>(VOXELS * FRAMES);
+    let mut image = poisoned::<f32>(30 * 34 * 27 * 16);
     let to = image.as_mut_ptr().cast();
     // SAFETY: arrays have the lengths documented.
-    let fhd = |limit: u64| unsafe { recon_fhd(Handle::new(&g, &o(limit)).0, s.kspace_at(), to) };
+    let fhd = |limit: u64| unsafe { recon_fhd(Handle::new(&g, &o(limit)).0, s.at(), to) };
     fails(fhd(for_plan), RECON_MEMORY_LIMIT, &["can be interrupted needs"]);
     let needed = required_bytes();
-    assert_eq!(needed, for_plan + (VOXELS * FRAMES * size_of::<Complex<f32>>()) as u64);
+    assert_eq!(needed, for_plan + (image.len() * size_of::<Complex<f32>>()) as u64);
     ok(fhd(needed));
 }

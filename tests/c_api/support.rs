@@ -292,3 +292,37 @@ impl Caller {
         assert_eq!(*self.threads.lock().unwrap(), HashSet::from([std::thread::current().id()]));
     }
 }
+
+/// A 3D radial scan with data of several coils and frames.
+pub struct Spokes {
+    pub k: [Vec<f32>; 3],
+    pub kspace: Vec<Complex<f32>>,
+    coils: usize,
+    frames: usize,
+}
+
+impl Spokes {
+    pub fn new(spokes: usize, readout: usize, coils: usize, frames: usize) -> Self {
+        let samples = spokes * readout;
+        let mut k = [(); 3].map(|()| vec![0.0f32; samples]);
+        let [x, y, z] = k.each_mut().map(|k| k.as_mut_ptr().cast());
+        // SAFETY: arrays have the lengths documented.
+        unsafe { ok(recon_trajectory_radial3d(0, spokes as u64, readout as u64, x, y, z)) };
+        let value = |i: usize| Complex::new((0.3 * i as f32).sin(), (0.7 * i as f32).cos());
+        Spokes { k, kspace: (0..samples * coils * frames).map(value).collect(), coils, frames }
+    }
+
+    pub fn geometry(&self, dims: &[u64]) -> recon_geometry {
+        let mut g = init(recon_geometry_init);
+        g.ndim = dims.len() as u32;
+        g.dims[..dims.len()].copy_from_slice(dims);
+        g.samples = self.k[0].len() as u64;
+        g.coordinates = self.k.each_ref().map(|k| k.as_ptr().cast());
+        (g.coils, g.frames) = (self.coils as u64, self.frames as u64);
+        g
+    }
+
+    pub fn at(&self) -> *const c_void {
+        self.kspace.as_ptr().cast()
+    }
+}
