@@ -110,13 +110,15 @@ licences() {
     "$zig/bin/python" packaging/licence_texts.py recon-program "$triple" "$work/licences/$name" && echo "$work/licences/$name"
 }
 
-# The SBOM of the program, which is linked with all three packages. Paths of this machine are removed.
+# The SBOM of the program, which is linked with all three packages. Paths of this machine are removed. Cargo leaves out
+# the name of a package in a folder of the same name.
 sbom() {
     local triple=$1 output=$2
     # cargo-cyclonedx writes next to each Cargo.toml.
     "$target/tools/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps \
         --target "$triple" --manifest-path src/cli/Cargo.toml
-    sed "s|file://$project|file:///recon|g" src/cli/recon-program.cdx.json > "$output"
+    sed -e "s|file://$project#\([0-9]\)|file:///recon#recon@\1|g" -e "s|file://$project|file:///recon|g" \
+        src/cli/recon-program.cdx.json > "$output"
     rm -f ./*.cdx.json src/*/*.cdx.json
 }
 
