@@ -51,6 +51,8 @@ seconds, command = float(sys.argv[1]), sys.argv[2:]
 ours, theirs = pty.openpty()
 import fcntl, struct, termios
 fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+# Shells start programs in the background with Ctrl-C ignored, and the program leaves it so.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=theirs)
 os.close(theirs)
 end, text = time.time() + seconds, b""
