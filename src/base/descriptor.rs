@@ -6,11 +6,12 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{FromRawFd, RawFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Returns the descriptor that a name denotes, open or not.
 pub fn named_by(path: &Path) -> Option<RawFd> {
-    match path.to_str()? {
+    // Without repeated separators and dots.
+    match path.components().collect::<PathBuf>().to_str()? {
         "/dev/stdout" => Some(libc::STDOUT_FILENO),
         "/dev/stderr" => Some(libc::STDERR_FILENO),
         name => name.strip_prefix("/dev/fd/").or(name.strip_prefix("/proc/self/fd/"))?.parse().ok(),
@@ -37,5 +38,28 @@ pub fn duplicate(number: RawFd) -> io::Result<File> {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: the duplicate is open, and has no other owner.
         duplicate => Ok(unsafe { File::from_raw_fd(duplicate) }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name that is not recognised would replace the file that the standard output was redirected to.
+    #[test]
+    fn names_of_descriptors() {
+        for (name, number) in [
+            ("/dev/stdout", Some(1)),
+            ("/dev/stderr", Some(2)),
+            ("/dev//./stdout", Some(1)),
+            ("/dev/fd/7", Some(7)),
+            ("/proc/self//fd/12", Some(12)),
+            ("/dev/fd", None),
+            ("/dev/fd/a", None),
+            ("/dev/stdout2", None),
+            ("dev/stdout", None),
+        ] {
+            assert_eq!(named_by(Path::new(name)), number, "{name}");
+        }
     }
 }
