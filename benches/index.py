@@ -1,4 +1,5 @@
-"""docs/benchmarks/README.md, which lists the tables of all processors, and README.md's table of the weakest figures.
+"""docs/benchmarks/README.md, which lists the tables of all processors, and README.md's tables of the weakest figures
+and of random shapes.
 
     python3 benches/index.py             # writes both; `make bench` does the same
     python3 benches/index.py --check     # says whether both are what the tables say, and changes nothing
@@ -8,15 +9,19 @@ were measured. Only Python's standard library is needed.
 """
 
 import json
+import statistics
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import cases
+import sweep_page
 from cases import PLAN, TRAJECTORY
 from rows import fastest, groups
 
-BEGIN = "<!-- Written by benches/index.py: the weakest figures of docs/benchmarks. -->"
+# Lines of README.md. This module writes the text from each of the first two to the next END.
+WEAKEST = "<!-- Written by benches/index.py: the weakest figures of docs/benchmarks. -->"
+RANDOM = "<!-- Written by benches/index.py: the ratios of random shapes. -->"
 END = "<!-- The end of what benches/index.py writes. -->"
 # Images of conjugate gradients are about as exact as BART's if their errors are at most this many times BART's.
 ABOUT = 1.1
@@ -179,6 +184,26 @@ def sweep_lines(folder):
     return "\n".join(f"- [{path.stem}]({path.name})" for path in sorted(folder.glob("sweep-*.md"))) or "No run is published yet."
 
 
+def random_lines(sweeps):
+    """Returns a table of the ratios of all sweeps: each row is a processor, and what was measured there."""
+    lines = [line("processor", "what", "median", "nine in ten at most", "worst"), line(*["---"] * 5)]
+    for stem, results in sweeps.items():
+        rows, machine = results["rows"], results["machine"]
+        threads = {row["threads"] for row in rows}
+        name = machine.get("GPU") or f"{machine['cpu']}, {'/'.join(map(str, sorted(threads)))} threads"
+        for i, what in enumerate(sweep_page.measured(rows)):
+            ratios = {
+                operation: [value for row in of_operation if (value := sweep_page.ratio(row, what)) is not None]
+                for operation, of_operation in groups(rows, "operation").items()
+            }
+            middle = [
+                " / ".join(sweep_page.shown(statistic(values)) for values in ratios.values())
+                for statistic in (statistics.median, lambda values: sweep_page.quantile(values, 0.9), max)
+            ]
+            lines.append(line("" if i else f"[{name}](docs/benchmarks/{stem}.md)", what, *middle))
+    return "\n".join(lines)
+
+
 def page(tables, folder):
     parts = [
         "# Benchmarks",
@@ -217,11 +242,11 @@ def page(tables, folder):
     return "\n\n".join(parts) + "\n"
 
 
-def with_weakest(readme, tables):
-    """Returns README.md with an updated table of the weakest figures."""
-    before, rest = readme.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n\n{weakest_lines(weakest(figures(tables), 'claim', 'peer'))}\n\n{END}{after}"
+def with_table(readme, begin, table):
+    """Returns README.md with an updated table after the line `begin`."""
+    before, rest = readme.split(begin)
+    _, after = rest.split(END, 1)
+    return f"{before}{begin}\n\n{table}\n\n{END}{after}"
 
 
 def written(root):
@@ -230,7 +255,9 @@ def written(root):
     found = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("cpu-*.json"))}
     # Quick runs only show whether the benchmark works.
     tables = {stem: results for stem, results in found.items() if not results["quick"]}
-    return {folder / "README.md": page(tables, folder), readme: with_weakest(readme.read_text(), tables)}
+    sweeps = {path.stem: json.loads(path.read_text()) for path in sorted(folder.glob("sweep-*.json"), reverse=True)}
+    text = with_table(readme.read_text(), WEAKEST, weakest_lines(weakest(figures(tables), "claim", "peer")))
+    return {folder / "README.md": page(tables, folder), readme: with_table(text, RANDOM, random_lines(sweeps))}
 
 
 def write(root):

@@ -149,6 +149,17 @@ class Weakest(unittest.TestCase):
         self.assertEqual(self.found(a={"transforms": rows}), {})
 
 
+class RandomShapes(unittest.TestCase):
+    def test_ratios_are_to_the_fastest_peer_of_each_case(self):
+        def row(operation, ours, ducc0, finufft):
+            ms = {"transform": {"recon": ours, "DUCC0": ducc0, "FINUFFT": finufft}}
+            return {"operation": operation, "threads": 2, "ms": ms, "settings": {"recon": "f32"}}
+
+        rows = [row("adjoint", 1.0, 2.0, 4.0), row("adjoint", 3.0, 9.0, 2.0), row("forward", 1.0, 5.0, 4.0)]
+        lines = index.random_lines({"sweep-cpu-a": {"rows": rows, "machine": {"cpu": "A"}}}).splitlines()
+        self.assertEqual(lines[2:], ["| [A, 2 threads](docs/benchmarks/sweep-cpu-a.md) | transform | 1.00 / 0.25 | 1.50 / 0.25 | 1.50 / 0.25 |"])
+
+
 class Shapes(unittest.TestCase):
     def test_a_seed_gives_the_same_cases_everywhere(self):
         texts = [shapes.draw(device, 7, number).text() for device, number in (("cpu", 6), ("cpu", 19), ("gpu", 6))]

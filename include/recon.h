@@ -9,7 +9,7 @@
 //     #define TRY(call) do { recon_status s_ = (call); if (s_ != RECON_OK) return s_; } while (0)
 //
 //     enum { N = 128, SPOKES = 400, READOUT = 256, COILS = 8, SAMPLES = SPOKES * READOUT };
-//     float kx[SAMPLES], ky[SAMPLES];                       // cycles per voxel, within [-0.5, 0.5)
+//     float kx[SAMPLES], ky[SAMPLES];                       // cycles per voxel, within [-0.5, 0.5]
 //     float kspace[2 * SAMPLES * COILS];                    // complex [samples, coils], interleaved re, im: your data
 //     float maps[2 * N * N * COILS], image[2 * N * N];      // complex [nx, ny, coils], [nx, ny]
 //
@@ -45,10 +45,12 @@
 // [nx, ny, nz]. "real" and "complex" have the precision of the plan or geometry. A complex number is interleaved
 // (re, im) and counts as one element. Lengths are not passed; they follow from the geometry. The caller owns all
 // arrays. They must be aligned for their precision, must not overlap an output, and are not used after the call
-// returns.
+// returns. The exception are calls with use_stream on GPU arrays: these must stay valid until the work that is queued on
+// the stream is complete.
 //
 // Errors. Every function that can fail returns a recon_status, and recon_last_error_message() gives the details. If a
-// call fails, its outputs are unchanged. In addition to the errors that a function lists, it can return:
+// call fails, its outputs are unchanged, except that they may be partly written after RECON_INTERNAL and
+// RECON_DEVICE_FAILED. In addition to the errors that a function lists, it can return:
 //
 // - RECON_NULL_POINTER, RECON_INVALID_ARGUMENT (misaligned, overlapping) and RECON_INTERNAL, if it has arguments by
 //   address.
@@ -105,7 +107,7 @@ typedef enum recon_status {
     RECON_SIZE_MISMATCH = 4,
     // A coordinate, weight, sample or voxel is NaN or infinite; the message says which.
     RECON_NOT_FINITE = 5,
-    // A k-space coordinate lies outside [-0.5, 0.5) cycles per voxel; the message says which.
+    // A k-space coordinate lies outside [-0.5, 0.5] cycles per voxel; the message says which.
     RECON_COORDINATE_OUT_OF_RANGE = 6,
     // The tolerance cannot be met, or is not a valid tolerance.
     RECON_TOLERANCE_OUT_OF_RANGE = 7,

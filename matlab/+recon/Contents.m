@@ -37,4 +37,4 @@
 % k-space coordinates are in cycles per voxel, from -0.5 to 0.5. k(..., 1) runs along the first dimension of an image.
 % Every error has an identifier, for example recon:InvalidArgument. Indices in the library's messages count from 0.
 %
-% docs/matlab.md has examples, and translations of gpuNUFFT, MIRT and FINUFFT calls into recon calls.
+% docs/matlab.md has examples, and translations of BART, gpuNUFFT, MIRT and FINUFFT calls into recon calls.

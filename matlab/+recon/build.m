@@ -166,9 +166,8 @@ end
 end
 
 function run_mkoctfile(folder, list)
-% Runs mkoctfile in the output's folder: it accepts spaces in all paths except the output's.
-old = cd(folder);
-back = onCleanup(@() cd(old));
+% Runs mkoctfile in the output's folder: it accepts spaces in all paths except the output's. Octave itself stays in its
+% folder, in which relative folders of the path exist (addpath matlab).
 program = fullfile(OCTAVE_HOME, 'bin', 'mkoctfile');
 if ispc
     program = [program '.exe'];
@@ -180,12 +179,15 @@ end
 quoted = cellfun(@(a) sprintf('"%s"', a), [{program}, list], 'UniformOutput', false);
 command = [strjoin(quoted, ' ') ' 2>&1'];
 if isunix
+    enter = 'cd';
     % mkoctfile 7.3 does not delete all of its temporary files.
     scratch = tempname();
     mkdir(scratch);
     command = ['TMPDIR="' scratch '" ' command];
+else
+    enter = 'cd /d';
 end
-[status, text] = system(command);
+[status, text] = system(sprintf('%s "%s" && %s', enter, folder, command));
 if isunix
     confirm_recursive_rmdir(false, 'local');
     rmdir(scratch, 's');

@@ -13,7 +13,8 @@ function [image, report] = cg(k, d, varargin)
 %       'Maps'        coil sensitivity maps, [dims coils], or 'data': estimated from d (Walsh et al. 2000), relative
 %                     to the coils' root sum of squares. help recon.coilmaps says when the estimate fails
 %       'Iterations'  maximum number of iterations for each image; default 12
-%       'Residual'    stop when the norm of the residual falls to this fraction of its first value; default 0: never
+%       'Residual'    stop when the norm of the residual, divided by that of E^H W d, falls to this value; default 0:
+%                     never
 %       'Lambda'      weight of the prior, relative to the mean diagonal of E^H W E. This mean is the sum of the
 %                     density weights if coil maps have unit norm. Default 0: no prior, whatever 'Prior' is
 %       'LambdaUnit'  'relative' (default), or 'absolute': lambda is used in the equation above without scaling
@@ -37,10 +38,10 @@ function [image, report] = cg(k, d, varargin)
 %   are 'FieldMap', 'DecayMap' and 'Times', for the image without the blur of off-resonance and decay. Many
 %   iterations without a prior amplify the errors of the transforms: use the default 'Tolerance' or a smaller one.
 %
-%   [x, report] = recon.cg(...) also returns a structure. stop is 'iterations', 'tolerance' or 'exact'. iterations and
-%   residual are those of the image with the largest residual, worst_image. images is the number of images. lambda is
-%   the absolute value. residuals is [iterations + 1, images], NaN if an image needed fewer. q_seconds,
-%   adjoint_seconds and iteration_seconds are times.
+%   [x, report] = recon.cg(...) also returns a structure. stop is 'iterations', 'tolerance' (the value of 'Residual' was
+%   reached) or 'exact' (the residual cannot decrease further). iterations and residual are those of the image with the
+%   largest residual, worst_image. images is the number of images. lambda is the absolute value. residuals is
+%   [iterations + 1, images], NaN if an image needed fewer. q_seconds, adjoint_seconds and iteration_seconds are times.
 %
 %   x = recon.cg(E, d, Name, Value, ...) uses the operator E.
 %

@@ -19,7 +19,7 @@ macro_rules! error_kinds {
             SizeMismatch = 4, RECON_SIZE_MISMATCH, "sizes do not match";
             /// A coordinate, weight, sample or voxel is NaN or infinite; the message says which.
             NotFinite = 5, RECON_NOT_FINITE, "number is NaN or infinite";
-            /// A k-space coordinate lies outside [-0.5, 0.5) cycles per voxel; the message says which.
+            /// A k-space coordinate lies outside [-0.5, 0.5] cycles per voxel; the message says which.
             CoordinateOutOfRange = 6, RECON_COORDINATE_OUT_OF_RANGE, "coordinate out of range";
             /// The tolerance cannot be met, or is not a valid tolerance.
             ToleranceOutOfRange = 7, RECON_TOLERANCE_OUT_OF_RANGE, "tolerance out of range";

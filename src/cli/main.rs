@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 /// Reconstructs MR images from k-space samples on any trajectory
 ///
-/// Coordinates of k-space are in cycles per voxel, [-0.5, 0.5) on each axis.
+/// Coordinates of k-space are in cycles per voxel, from -0.5 to 0.5 on each axis.
 ///
 /// Pictures show x to the right and y upwards, as the Shepp-Logan phantom is usually drawn. If the file contains the
 /// orientation in the patient, pictures follow the radiological convention: front (or head) on top, the patient's left

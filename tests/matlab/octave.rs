@@ -72,8 +72,11 @@ fn mex_file(separate: bool) -> PathBuf {
     let mut built = BUILT.lock().unwrap_or_else(|e| e.into_inner());
     if !built[usize::from(separate)] {
         let _ = std::fs::remove_file(folder.join("recon_mex.mex"));
+        // As in README.md: a folder of the path may be relative.
         let code = format!(
-            "recon.build('Library', '{}', 'Output', '{}', 'Separate', {separate});",
+            "rmpath('{0}/matlab'); cd('{0}'); addpath matlab; \
+             recon.build('Library', '{1}', 'Output', '{2}', 'Separate', {separate});",
+            root().display(),
             files_library().display(),
             folder.display()
         );

@@ -100,7 +100,7 @@ fn check(scan: &Scan, dataset: &Dataset) -> Result<()> {
     }
     for (axis, k) in scan.coordinates.iter().enumerate() {
         if let Some(i) = k.iter().position(|&k| wrap_coordinate(k).is_none()) {
-            bail!(CoordinateOutOfRange, "sample {i}: coordinate {axis} is {}, outside [-0.5, 0.5)", k[i]);
+            bail!(CoordinateOutOfRange, "sample {i}: coordinate {axis} is {}, outside [-0.5, 0.5]", k[i]);
         }
     }
     if let Some(i) = scan.data.iter().position(|z| !z.is_finite()) {
