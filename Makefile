@@ -331,6 +331,7 @@ $(mrd)/ready: tests/requirements-mrd.txt
 # Systems that the library is compiled for, though not run on.
 OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin x86_64-apple-darwin aarch64-unknown-linux-gnu
 
+# Examples are left out, which `make check` checks: optimised, they are compiled for minutes.
 # The tests of the transforms and of the solver run again at each lower level of the vector unit, and print so. The
 # gadgets' tests need the ISMRMRD library. If Gadgetron is installed (GADGETRON_HOME, or on the PATH), the gadgets also
 # run in it. The MATLAB functions are tested in Octave, whose pictures need gnuplot (any), Ghostscript and a font. Pages
@@ -349,14 +350,16 @@ test: deps
 	@if [ -z "$$RECON_NVRTC" ]; then $(MAKE) --no-print-directory $(nvrtc)/ready; fi
 	@if [ -z "$$RECON_TEST_PYTHON" ]; then $(MAKE) --no-print-directory $(mrd)/ready; fi
 	@found=$$(ls $(abspath $(nvrtc))/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.[0-9]* 2>/dev/null | head -n 1); \
-	RECON_NVRTC=$${RECON_NVRTC:-$$found} RECON_TEST_PYTHON=$${RECON_TEST_PYTHON:-$(abspath $(mrd))/bin/python} \
-		$(CARGO) test --locked --workspace --no-fail-fast
+	export RECON_NVRTC=$${RECON_NVRTC:-$$found} RECON_TEST_PYTHON=$${RECON_TEST_PYTHON:-$(abspath $(mrd))/bin/python}; \
+	$(CARGO) test --locked --workspace --no-fail-fast --lib --bins --tests; tests=$$?; \
+	$(CARGO) test --locked --workspace --no-fail-fast --doc && exit $$tests
 	@$(MAKE) --no-print-directory test-python-quick
-	@for target in $(OTHER_SYSTEMS); do \
-		if rustup target add $$target >/dev/null 2>&1; then \
-			echo "checking the library for $$target"; $(CARGO) check --locked --lib --target $$target || exit 1; \
+	@targets=; for target in $(OTHER_SYSTEMS); do \
+		if rustup target add $$target >/dev/null 2>&1; then targets="$$targets --target $$target"; \
 		else echo "skipped: checking the library for $$target (no rustup, or no network)"; fi; \
-	done
+	done; \
+	if [ -n "$$targets" ]; then \
+		echo "checking the library for other systems"; $(CARGO) check --locked --lib $$targets; fi
 
 # Test files that are left out for other platforms: tests of GPUs, of the header and the installed copy with this
 # machine's C compiler, of the sources' layers, of speed, and of page faults.
