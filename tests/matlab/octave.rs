@@ -169,6 +169,25 @@ fn matlab_conditions_compile() {
     }
 }
 
+/// Waits until a process has computed for two seconds more: long after the start of a call, also on a busy machine, and
+/// long before its end.
+fn wait_for_work(process: u32) {
+    // Fields 14 and 15 are the time in hundredths of a second, and field 2 is a name in brackets.
+    let seconds = || {
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+        Some((fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?) / 100.0)
+    };
+    let (begun, waits_since) = (seconds(), Instant::now());
+    let has_worked = || Some(seconds()? >= begun? + 2.0);
+    while has_worked() == Some(false) && waits_since.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    if begun.is_none() {
+        std::thread::sleep(Duration::from_secs(3));
+    }
+}
+
 /// Checks that Ctrl-C ends a long computation with an error, also during a progress function, and that Octave
 /// continues.
 #[test]
@@ -200,8 +219,7 @@ fn ctrl_c_cancels() {
             line.clear();
             assert_ne!(lines.read_line(&mut line).unwrap(), 0, "Octave ended early");
         }
-        // Long after the start, and long before the end.
-        std::thread::sleep(Duration::from_secs(3));
+        wait_for_work(child.id());
         let asked = Instant::now();
         run(Command::new("kill").args(["-INT", &child.id().to_string()]));
         let mut rest = String::new();
