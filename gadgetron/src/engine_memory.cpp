@@ -7,6 +7,10 @@
 
 namespace recon_gadgets {
 
+// Bounds of the unused bytes that the library keeps.
+constexpr std::uint64_t LEAST_KEPT_UNUSED = std::uint64_t(128) << 20;
+constexpr std::uint64_t MOST_KEPT_UNUSED = std::uint64_t(1) << 30;
+
 // Adds up the host bytes of each stage of an image. The library returns the bytes of its own functions; the arrays of
 // the gadget are added here.
 class Engine::MemoryEstimator {
@@ -94,19 +98,31 @@ private:
     // Returns the bytes of images that are computed before the output.
     std::uint64_t computed_bytes() const { return combines_ || task_.grid.needs_resize() ? image_bytes_ : 0; }
 
-    std::uint64_t reconstruction_peak() const {
-        std::uint64_t operation = 0;
+    // Returns the bytes of the library at the peak of the reconstruction.
+    std::uint64_t operation_bytes() const {
         switch (settings_.method) {
             case Method::Grid:
                 // recon_partial_fourier has four arrays of the size of the image, and one of the size of the data.
-                operation = settings_.partial_fourier ? 4 * image_bytes_ + data_bytes() : plan_.host_grid;
-                break;
-            case Method::Fbp: operation = plan_.host_fbp; break;
-            case Method::Propeller: operation = input_bytes_ + propeller_bytes(); break;
-            case Method::Fhd: operation = plan_.host_transform; break;
-            case Method::Cg: operation = plan_.host_cg + lambda_search_bytes(); break;
+                return settings_.partial_fourier ? 4 * image_bytes_ + data_bytes() : plan_.host_grid;
+            case Method::Fbp: return plan_.host_fbp;
+            case Method::Propeller: return input_bytes_ + propeller_bytes();
+            case Method::Fhd: return plan_.host_transform;
+            case Method::Cg: return plan_.host_cg + lambda_search_bytes();
         }
-        return held_bytes_ + std::max(computed_bytes() + operation, input_bytes_ + plan_.host_plan);
+        return 0;
+    }
+
+    std::uint64_t reconstruction_peak() const {
+        return held_bytes_ + std::max(computed_bytes() + operation_bytes(), input_bytes_ + plan_.host_plan);
+    }
+
+    // Returns the bytes of the library after the reconstruction: those of the plan, and unused memory. It keeps as much
+    // of the latter as the plan has, within bounds ("Memory" in docs/c.md).
+    std::uint64_t bytes_after_operation() const {
+        const std::uint64_t plan = plan_.host_plan + (settings_.method == Method::Cg ? plan_.host_q : 0);
+        const std::uint64_t operation = operation_bytes();
+        const std::uint64_t unused = operation > plan ? operation - plan : 0;
+        return plan + std::min(unused, std::clamp(plan, LEAST_KEPT_UNUSED, MOST_KEPT_UNUSED));
     }
 
     std::uint64_t propeller_bytes() const {
@@ -143,7 +159,7 @@ private:
                 combination += plan_memory(images, settings_.tolerance).host_combine;
             }
         }
-        return held_bytes_ + computed_bytes() + plan_.host_plan + (settings_.method == Method::Cg ? plan_.host_q : 0) +
+        return held_bytes_ + computed_bytes() + bytes_after_operation() +
                (resizes && combines_ ? output_bytes_ : 0) + std::max(resizing, combination);
     }
 
