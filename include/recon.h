@@ -1442,6 +1442,10 @@ void recon_release_memory(void);
 RECON_MUST_USE
 recon_status recon_check_free_memory(uint64_t bytes);
 
+// Returns the maximum unused host memory in bytes that the library keeps for the next plan while all plans together
+// hold `held` bytes. It keeps no more than what earlier plans and operations returned. See recon_release_memory.
+uint64_t recon_unused_memory_limit(uint64_t held);
+
 // Describes a plan: chosen method and window, lengths of its arrays, and bytes that it holds.
 //
 // Errors:

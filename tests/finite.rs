@@ -18,9 +18,10 @@ const SAMPLES: usize = SPOKES * READOUT;
 const COILS: usize = 2;
 
 /// Functions that write no image values: texts, enumerations, handles, defaults, properties of a plan.
-const WITHOUT_NUMBERS: [&str; 33] = [
+const WITHOUT_NUMBERS: [&str; 34] = [
     "recon_release_memory",
     "recon_check_free_memory",
+    "recon_unused_memory_limit",
     "recon_acquisition_use",
     "recon_choice",
     "recon_set_log_callback",

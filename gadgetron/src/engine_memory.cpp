@@ -7,10 +7,6 @@
 
 namespace recon_gadgets {
 
-// Bounds of the unused bytes that the library keeps.
-constexpr std::uint64_t LEAST_KEPT_UNUSED = std::uint64_t(128) << 20;
-constexpr std::uint64_t MOST_KEPT_UNUSED = std::uint64_t(1) << 30;
-
 // Adds up the host bytes of each stage of an image. The library returns the bytes of its own functions; the arrays of
 // the gadget are added here.
 class Engine::MemoryEstimator {
@@ -116,13 +112,12 @@ private:
         return held_bytes_ + std::max(computed_bytes() + operation_bytes(), input_bytes_ + plan_.host_plan);
     }
 
-    // Returns the bytes of the library after the reconstruction: those of the plan, and unused memory. It keeps as much
-    // of the latter as the plan has, within bounds ("Memory" in docs/c.md).
+    // Returns the bytes of the library after the reconstruction: those of the plan, and the unused memory that it keeps.
     std::uint64_t bytes_after_operation() const {
         const std::uint64_t plan = plan_.host_plan + (settings_.method == Method::Cg ? plan_.host_q : 0);
         const std::uint64_t operation = operation_bytes();
         const std::uint64_t unused = operation > plan ? operation - plan : 0;
-        return plan + std::min(unused, std::clamp(plan, LEAST_KEPT_UNUSED, MOST_KEPT_UNUSED));
+        return plan + std::min(unused, recon_unused_memory_limit(plan));
     }
 
     std::uint64_t propeller_bytes() const {

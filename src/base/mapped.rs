@@ -16,11 +16,12 @@ use std::sync::{Mutex, PoisonError};
 
 /// Smallest block in bytes. By default, glibc itself maps arrays of at least this size.
 pub const SMALLEST: usize = 128 << 10;
-/// Blocks of this size or larger are never cached: they always consist of fresh pages of zeros.
-pub const ALWAYS_FRESH: usize = 128 << 20;
 /// Maximum number of unused bytes that stay cached when no block is in use. It is enough for a plan of about 5 million
 /// samples, whose creation takes a quarter longer in fresh pages.
-pub const IDLE_BYTES: usize = 128 << 20;
+const IDLE_BYTES: usize = 128 << 20;
+/// Blocks of this size or larger are never cached, since they would not stay: they always consist of fresh pages of
+/// zeros.
+pub const ALWAYS_FRESH: usize = IDLE_BYTES;
 /// Maximum number of unused bytes that stay cached while blocks are in use. The bytes in use are a further limit.
 const IDLE_BYTES_IN_USE: usize = 1 << 30;
 /// Maximum number of cached blocks, which bounds the time of a search.
@@ -129,6 +130,11 @@ pub fn take(used: usize) -> Option<(Block, bool)> {
     Some((block, is_fresh))
 }
 
+/// Returns the maximum number of unused bytes that stay cached while blocks of `in_use` bytes are in use.
+pub fn unused_limit(in_use: usize) -> usize {
+    in_use.clamp(IDLE_BYTES, IDLE_BYTES_IN_USE)
+}
+
 /// Takes back a block that is no longer used.
 pub fn give_back(block: Block) {
     let in_use = IN_USE.fetch_sub(block.used, Ordering::Relaxed) - block.used;
@@ -136,7 +142,7 @@ pub fn give_back(block: Block) {
         // A block that the cache rejects is unmapped after the lock is released.
         drop(with_cache(|cache| cache.put(block)));
     }
-    trim(in_use.clamp(IDLE_BYTES, IDLE_BYTES_IN_USE));
+    trim(unused_limit(in_use));
 }
 
 /// Releases all unused blocks to the system. Returns the number of bytes.

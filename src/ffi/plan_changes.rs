@@ -9,6 +9,7 @@ use super::structs::*;
 use super::versioned::{put_text, StructOutput, VersionedStruct};
 use crate::base::error::bail;
 use crate::base::free_memory::check_free_memory;
+use crate::base::mapped::unused_limit;
 use crate::release_memory;
 use std::ffi::c_void;
 
@@ -48,6 +49,13 @@ pub extern "C" fn recon_release_memory() {
 #[must_use]
 pub extern "C" fn recon_check_free_memory(bytes: u64) -> recon_status {
     call(|| check_free_memory(bytes))
+}
+
+/// Returns the maximum unused host memory in bytes that the library keeps for the next plan while all plans together
+/// hold `held` bytes. It keeps no more than what earlier plans and operations returned. See recon_release_memory.
+#[no_mangle]
+pub extern "C" fn recon_unused_memory_limit(held: u64) -> u64 {
+    unused_limit(usize::try_from(held).unwrap_or(usize::MAX)) as u64
 }
 
 /// Describes a plan: chosen method and window, lengths of its arrays, and bytes that it holds.

@@ -41,6 +41,16 @@ fn free_memory_is_compared_with_bytes() {
     }
 }
 
+/// The limits that docs/c.md states, and those of a host that asks for every number.
+#[test]
+fn unused_memory_is_limited_by_that_of_plans() {
+    let mib = |n: u64| n << 20;
+    for (held, limit) in [(0, 128), (127, 128), (300, 300), (1024, 1024), (1 << 30, 1024)] {
+        assert_eq!(recon_unused_memory_limit(mib(held)), mib(limit), "{held} MiB held");
+    }
+    assert_eq!(recon_unused_memory_limit(u64::MAX), mib(1024));
+}
+
 /// Estimates follow from sizes alone and equal those of the Rust API, which tests/memory.rs compares with allocations.
 #[test]
 fn memory_estimates_are_those_of_the_rust_api() {
