@@ -112,7 +112,7 @@ private:
         return held_bytes_ + std::max(computed_bytes() + operation_bytes(), input_bytes_ + plan_.host_plan);
     }
 
-    // Returns the bytes of the library after the reconstruction: those of the plan, and the unused memory that it keeps.
+    // Returns the bytes of the library after the reconstruction: those of the plan, and unused memory that it keeps.
     std::uint64_t bytes_after_operation() const {
         const std::uint64_t plan = plan_.host_plan + (settings_.method == Method::Cg ? plan_.host_q : 0);
         const std::uint64_t operation = operation_bytes();
