@@ -10,7 +10,7 @@
 // Interpolation: samples are sorted by the tile in which their windows start. A block copies the tile, and the
 // cells beyond it that windows reach, to shared memory. In 3D each group of lanes sums one sample at a time. In 2D each
 // lane sums a different sample: neighbouring lanes have samples of the same rows, so that they rarely read different
-// cells of the same bank.
+// cells of the same bank. Few samples of a large grid are read from the grid: a block takes samples of any tiles.
 //
 // Macros of all kernels, from the plan:
 //   REAL, DOUBLE    precision, as in common.cuh
@@ -813,7 +813,8 @@ __device__ __forceinline__ void wait_for_copies()
 // The axis along which a window's rows follow one another: y, in 2D z.
 #define ROW_AXIS (DIM == 3 ? 1 : 2)
 
-// Copies a tile, and the cells beyond it that windows reach, to shared memory. A warp takes whole planes, in 2D rows.
+// Copies a tile, and the cells beyond it that windows reach, to shared memory. A warp takes whole planes, in 2D rows. A
+// tile may be longer than the grid, of which it then has cells twice.
 __device__ __forceinline__ void stage_tile(const layout &grid, const corner &tile, u32 rows_start, const cplx *field,
                                            cplx *staged)
 {
@@ -1006,37 +1007,6 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
 
 #else
 
-// The sum over the window of a sample that starts in this row and column of the grid, or at `staged` in the tile.
-__device__ __forceinline__ cplx sum_window(const layout &grid, u32 x, u32 row, const real *wx, const real *wy,
-                                           const cplx *field, const cplx *staged)
-{
-    cplx sum;
-    sum.x = sum.y = 0;
-    #pragma unroll
-    for (int i = 0; i < W; i++) {
-        const cplx *cells = staged + i * STRIDE;
-        if (!STAGED) {
-            cells = field + (u64)row * grid.size[0];
-            if (++row == grid.size[2]) row = 0;
-        }
-        real re = 0, im = 0;
-        #pragma unroll
-        for (int j = 0; j < W; j++) {
-            u32 at = j;
-            if (!STAGED) {
-                at += x;
-                if (at >= grid.size[0]) at -= grid.size[0];
-            }
-            const cplx value = cells[at];
-            re = fma(value.x, wx[j], re);
-            im = fma(value.y, wx[j], im);
-        }
-        sum.x = fma(re, wy[i], sum.x);
-        sum.y = fma(im, wy[i], sum.y);
-    }
-    return sum;
-}
-
 // A point, the row where its window starts, and the place of its value.
 struct gathered {
     point p;
@@ -1051,7 +1021,29 @@ __device__ __forceinline__ gathered load_point(const point *points, const u16 *p
     return {points[i], plane_of[i], order ? order[i] : (u32)i};
 }
 
-// The same in 2D. The grid's z takes the place of y, also in TILE_Y. Shared memory: the tile (if staged).
+#if STAGED
+
+// The sum over the window of a sample that starts at `cells` in the tile.
+__device__ __forceinline__ cplx sum_window(const real *wx, const real *wy, const cplx *cells)
+{
+    cplx sum;
+    sum.x = sum.y = 0;
+    #pragma unroll
+    for (int i = 0; i < W; i++) {
+        real re = 0, im = 0;
+        #pragma unroll
+        for (int j = 0; j < W; j++) {
+            const cplx value = cells[i * STRIDE + j];
+            re = fma(value.x, wx[j], re);
+            im = fma(value.y, wx[j], im);
+        }
+        sum.x = fma(re, wy[i], sum.x);
+        sum.y = fma(im, wy[i], sum.y);
+    }
+    return sum;
+}
+
+// The same in 2D. The grid's z takes the place of y, also in TILE_Y. Shared memory: the tile.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
             u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values, input_check check)
@@ -1062,8 +1054,8 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
     const corner tile = corner_of(grid, part.tile);
     const cplx *field = cells + blockIdx.y * ((u64)grid.size[0] * grid.size[2]);
     cplx *staged = (cplx *)shared;
-    if (STAGED) stage_tile(grid, tile, tile.z, field, staged);
-    bool staging = STAGED;
+    stage_tile(grid, tile, tile.z, field, staged);
+    bool staging = true;
     // While a sample is summed, the lane's next one is loaded.
     gathered next = load_point(points, plane_of, order, part, threadIdx.x);
     for (u32 first = 0; first < part.count; first += 32 * GATHER_WARPS) {
@@ -1079,11 +1071,59 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
             __syncthreads();
             staging = false;
         }
-        const cplx *at = STAGED ? staged + (row - tile.z) * STRIDE + x - tile.x : staged;
-        const cplx sum = sum_window(grid, x, row, wx, wy, field, at);
+        const cplx sum = sum_window(wx, wy, staged + (row - tile.z) * STRIDE + x - tile.x);
         if (exists && !has_failed(check)) values[blockIdx.y * n + m] = sum;
     }
 }
 
+#else
+
+// Lanes that sum one sample, of which there are few: each lane has one row of the window.
+#define ROW_LANES 16
+
+// The same in 2D without tiles.
+extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
+interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
+            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values, input_check check)
+{
+    begin_kernel();
+    const segment part = segments[schedule[blockIdx.x]];
+    const cplx *field = cells + blockIdx.y * ((u64)grid.size[0] * grid.size[2]);
+    const u32 lane = threadIdx.x % ROW_LANES, group = threadIdx.x / ROW_LANES;
+    for (u32 first = 0; first < part.count; first += 32 * GATHER_WARPS / ROW_LANES) {
+        const auto [p, start, m] = load_point(points, plane_of, order, part, first + group);
+        u32 row = start + lane;
+        if (row >= grid.size[2]) row -= grid.size[2];
+        const cplx *in_row = field + (u64)row * grid.size[0];
+        real wx[W], wy[W], of_row = 0;
+        taps_at(polynomials, p.t[0], wx);
+        taps_at(polynomials, p.t[2], wy);
+        #pragma unroll
+        for (int i = 0; i < W; i++)
+            if (i == lane) of_row = wy[i];
+        cplx sum;
+        sum.x = sum.y = 0;
+        if (lane < W) {
+            #pragma unroll
+            for (int j = 0; j < W; j++) {
+                u32 x = (p.xy & 0xffff) + j;
+                if (x >= grid.size[0]) x -= grid.size[0];
+                const cplx value = in_row[x];
+                sum.x = fma(value.x, wx[j], sum.x);
+                sum.y = fma(value.y, wx[j], sum.y);
+            }
+        }
+        sum.x *= of_row;
+        sum.y *= of_row;
+        #pragma unroll
+        for (int step = 1; step < ROW_LANES; step *= 2) {
+            sum.x += __shfl_xor_sync(ALL, sum.x, step);
+            sum.y += __shfl_xor_sync(ALL, sum.y, step);
+        }
+        if (first + group < part.count && lane == 0 && !has_failed(check)) values[blockIdx.y * n + m] = sum;
+    }
+}
+
+#endif
 #endif
 #endif

@@ -690,8 +690,8 @@ fn geometries_may_be_on_the_gpu() {
     check::<f64>(&[18, 20, 16], 20_000);
 }
 
-/// Sorts samples that lie in few cells or one, at the edges of k-space, and on grids smaller than a tile. Transforms
-/// are those of the CPU, and the same in each run.
+/// Sorts samples that lie in few cells or one, at the edges of k-space, on grids smaller than a tile, and in few of
+/// the tiles of large grids. Transforms are those of the CPU, and the same in each run.
 #[test]
 fn samples_may_lie_anywhere() {
     let Some(_one) = alone("samples in few cells") else { return };
@@ -722,6 +722,20 @@ fn samples_may_lie_anywhere() {
         // At the edges, where windows wrap around.
         check::<f64>(dims, 3000, |r| [-0.5, 0.5, 0.499_999, 0.0][(4.0 * (r.uniform() + 0.5)) as usize % 4], 1e-7);
         check::<f32>(dims, 30_000, |r| r.uniform().powi(3) * 3.9, 1e-3);
+    }
+    // Fewer samples than a grid has tiles, and grids of a few cells, for narrow and wide windows.
+    for (dims, samples) in [
+        (&[700, 310][..], 37),
+        (&[310, 700], 4001),
+        (&[60, 48, 40], 300),
+        (&[2, 2], 3000),
+        (&[4, 3], 3000),
+        (&[2, 3, 4], 3000),
+    ] {
+        check::<f32>(dims, samples, Random::uniform, 1e-2);
+        check::<f32>(dims, samples, Random::uniform, 1e-5);
+        check::<f64>(dims, samples, Random::uniform, 1e-7);
+        check::<f64>(dims, samples, Random::uniform, 1e-11);
     }
 }
 

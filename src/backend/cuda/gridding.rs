@@ -6,7 +6,7 @@ use super::gpu::{launch, Gpu};
 use super::kernel_check::CheckArguments;
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
-use super::sample_sort::{self, sort_samples, Bins, Counts, SampleLists, SortConfig, SortedPoints};
+use super::sample_sort::{self, sort_samples, Bins, Counts, GatherSegments, SampleLists, SortConfig, SortedPoints};
 use super::sort::{self, blocks, Length, TileLayout, TileSegments, BLOCK, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{bail, checked_product, Result};
@@ -148,7 +148,7 @@ impl InterpolationConfig {
             let tiles: f64 = layout.tiles.iter().map(|&n| f64::from(n)).product();
             let extent = g.extent();
             g.shared() <= *room
-                && (0..3).all(|a| size[a] == 1 || extent[a] <= size[a])
+                && (0..3).all(|a| size[a] == 1 || extent[a] <= 2 * size[a])
                 && tiles * extent.iter().product::<usize>() as f64 <= read
         };
         match tried.find(fits) {
@@ -171,13 +171,17 @@ impl InterpolationConfig {
         TileLayout::new(size, if self.axes == 3 { [Self::TILE_X, y, z] } else { [Self::TILE_X, 1, y] })
     }
 
-    /// Returns the maximum number of samples that a block interpolates.
-    fn samples_per_block(&self, samples: usize) -> usize {
-        // Few samples should still fill the GPU. In 2D a lane has one sample at a time.
-        match self.axes {
-            3 => (samples >> 9).clamp(32, 512),
-            _ => (samples >> 11).clamp(256, 1024),
-        }
+    /// Returns the samples that a block interpolates.
+    fn segments(&self, samples: usize) -> GatherSegments {
+        // Few samples should still fill the GPU. A block has at least one per group of lanes, and more if it copies
+        // a tile.
+        let most = match (self.axes, self.staged) {
+            (3, true) => (samples >> 9).clamp(32, 512),
+            (3, false) => (samples >> 9).clamp(if self.width <= 8 { 16 } else { 8 }, 512),
+            (_, true) => (samples >> 11).clamp(256, 1024),
+            (_, false) => (samples >> 11).clamp(16, 1024),
+        };
+        GatherSegments { samples: most, by_tile: self.staged }
     }
 
     /// Returns whether values are interpolated in the order of the points, and sorted by a second kernel. In 2D this is
@@ -375,7 +379,7 @@ impl<T: Real> Gridder<T> {
         // The sort may know only a bound, much larger than the number of pairs.
         let expected = expected_pairs(&spread_layout, width, n) as usize;
         let length = |pairs: usize| spreading.length(pairs.min(expected));
-        let lists = sort_samples(gpu, k, &bins, length, gathering.samples_per_block(n))?;
+        let lists = sort_samples(gpu, k, &bins, length, gathering.segments(n))?;
         let SampleLists { points, list, spread_segments, gather_segments, slots, cut_tiles, counts } = lists;
         let places = gathering.restores(n, properties.cache).then(|| gpu.array::<u32>(n, WHAT)).transpose()?;
         if let Some(places) = &places {
@@ -434,7 +438,7 @@ impl<T: Real> Gridder<T> {
             taps,
             pairs,
             longest,
-            gathering.samples_per_block(samples),
+            gathering.segments(samples),
         );
         // Planes of the segments of tiles with several segments: at most one more per tile than its samples fill.
         let full = pairs / length.usual as f64;

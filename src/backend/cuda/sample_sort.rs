@@ -361,12 +361,12 @@ pub fn bytes(
     taps: [usize; 3],
     pairs: f64,
     longest: impl Fn(usize) -> usize,
-    gathered: usize,
+    gathering: GatherSegments,
 ) -> f64 {
     let tiles = [spread, gather].map(|layout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>());
     let cells = spread.size.iter().map(|&n| f64::from(n)).product::<f64>();
     let pairs = pairs_bound(samples, tiles_touched(spread, taps)).map_or(pairs, |bound| bound as f64);
-    let lengths = [longest(pairs as usize), gathered];
+    let lengths = [longest(pairs as usize), gathering.samples];
     let n = samples as f64;
     // About one bin per 8 cells.
     let bins = cells / 8.0;
@@ -375,7 +375,8 @@ pub fn bytes(
     // Records of two passes, one of which becomes the points, planes and order.
     let points = (2 * 4 * real + 2 + 4) as f64 * n;
     let room = |tiles: f64, most: f64, longest: usize| tiles.min(most) + most / longest as f64;
-    let segments = 40.0 * room(tiles[0], pairs, lengths[0]) + 28.0 * room(tiles[1], n, lengths[1]);
+    let segments = 40.0 * room(tiles[0], pairs, lengths[0])
+        + 28.0 * room(gathering.tiles(tiles[1] as usize) as f64, n, lengths[1]);
     points + states + 4.0 * bins + 4.0 * pairs + segments + 36.0 * tiles[0] + 8.0 * tiles[1]
 }
 
@@ -407,21 +408,42 @@ impl SortFunctions {
     }
 }
 
+/// The division of samples into segments for interpolation.
+#[derive(Clone, Copy)]
+pub struct GatherSegments {
+    /// Maximum number of samples of a segment.
+    pub samples: usize,
+    /// Whether the samples of a segment are in one tile.
+    pub by_tile: bool,
+}
+
+impl GatherSegments {
+    /// Returns the number of tiles that segments do not cross: one if they are not cut at tiles.
+    fn tiles(&self, tiles: usize) -> usize {
+        if self.by_tile {
+            tiles
+        } else {
+            1
+        }
+    }
+}
+
 /// Sorts samples at `k`, one slice per axis, within [-0.5, 0.5). `length` gives the lengths of segments for
-/// spreading from the number of pairs of a tile and a sample; `gathered` is that for interpolation.
+/// spreading from the number of pairs of a tile and a sample; `gathering` are those for interpolation.
 pub fn sort_samples<T: Real>(
     gpu: &Gpu,
     k: &[DeviceSlice<'_, T>],
     bins: &Bins,
     length: impl Fn(usize) -> Length,
-    gathered: usize,
+    gathering: GatherSegments,
 ) -> Result<SampleLists<T>> {
-    let n = k[0].len();
+    let (n, gathered) = (k[0].len(), gathering.samples);
     let functions = SortFunctions::new::<T>(gpu, k.len(), n)?;
     let sort = Sort::new(gpu)?;
     let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins)?;
 
-    let (tiles, gather_tiles) = (bins.spread_tiles, bins.gather_tiles);
+    let (tiles, gather_tiles) = (bins.spread_tiles, gathering.tiles(bins.gather_tiles));
+    let gather_span = bins.count() / gather_tiles;
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
     let counts = gpu.array::<u32>(tiles, WHAT)?;
     let [cells, rows, columns] = bins.pointers();
@@ -440,7 +462,7 @@ pub fn sort_samples<T: Real>(
         let length = Length { usual: gathered, dense: n, brief: gathered };
         let total = zeros.count_at(CountAt::GatherSegments);
         ScanTask::new(&starts, gather_tiles, &gather_firsts, zeros.part(&zeros.gather), total)
-            .of_differences(layout.span(), gather_tiles)
+            .of_differences(gather_span, gather_tiles)
             .of_segments(length, 0)
     };
     let of_spread = |length| {
@@ -475,7 +497,7 @@ pub fn sort_samples<T: Real>(
     };
     let gather_room = gather_tiles.min(n) + n / gathered;
     let gather_segments = TileSegments::unwritten(gpu, gather_room)?;
-    sort.cut(&starts, layout.span(), &gather_firsts, gather_room, &gather_segments);
+    sort.cut(&starts, gather_span, &gather_firsts, gather_room, &gather_segments);
     let slots = prefix(room)?;
     let slot_zeros = gpu.zeros::<u64>(scan_states(room) + 1, WHAT)?;
     sort.scan(&[ScanTask::new(&planes, room, &slots, slot_zeros.view(), zeros.count_at(CountAt::Planes))]);
