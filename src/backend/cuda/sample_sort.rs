@@ -136,6 +136,15 @@ impl Bins {
         self.gather_tiles * self.tables.layout.span()
     }
 
+    /// Returns the number of runs of bins that segments for interpolation do not cross, and the bins of a run.
+    fn gather_runs(&self, gathering: GatherSegments) -> (usize, usize) {
+        if gathering.by_tile {
+            (self.gather_tiles, self.tables.layout.span())
+        } else {
+            (1, self.count())
+        }
+    }
+
     /// Returns the addresses of the tables of cells, rows and columns.
     fn pointers(&self) -> [DevicePointer<u32>; 3] {
         let (cells, rows) = (self.tables.cells.len(), self.tables.rows.len());
@@ -367,6 +376,7 @@ pub fn bytes(
     let cells = spread.size.iter().map(|&n| f64::from(n)).product::<f64>();
     let pairs = pairs_bound(samples, tiles_touched(spread, taps)).map_or(pairs, |bound| bound as f64);
     let lengths = [longest(pairs as usize), gathering.samples];
+    let gather_tiles = if gathering.by_tile { tiles[1] } else { 1.0 };
     let n = samples as f64;
     // About one bin per 8 cells.
     let bins = cells / 8.0;
@@ -375,8 +385,7 @@ pub fn bytes(
     // Records of two passes, one of which becomes the points, planes and order.
     let points = (2 * 4 * real + 2 + 4) as f64 * n;
     let room = |tiles: f64, most: f64, longest: usize| tiles.min(most) + most / longest as f64;
-    let segments = 40.0 * room(tiles[0], pairs, lengths[0])
-        + 28.0 * room(gathering.tiles(tiles[1] as usize) as f64, n, lengths[1]);
+    let segments = 40.0 * room(tiles[0], pairs, lengths[0]) + 28.0 * room(gather_tiles, n, lengths[1]);
     points + states + 4.0 * bins + 4.0 * pairs + segments + 36.0 * tiles[0] + 8.0 * tiles[1]
 }
 
@@ -417,17 +426,6 @@ pub struct GatherSegments {
     pub by_tile: bool,
 }
 
-impl GatherSegments {
-    /// Returns the number of tiles that segments do not cross: one if they are not cut at tiles.
-    fn tiles(&self, tiles: usize) -> usize {
-        if self.by_tile {
-            tiles
-        } else {
-            1
-        }
-    }
-}
-
 /// Sorts samples at `k`, one slice per axis, within [-0.5, 0.5). `length` gives the lengths of segments for
 /// spreading from the number of pairs of a tile and a sample; `gathering` are those for interpolation.
 pub fn sort_samples<T: Real>(
@@ -442,8 +440,7 @@ pub fn sort_samples<T: Real>(
     let sort = Sort::new(gpu)?;
     let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins)?;
 
-    let (tiles, gather_tiles) = (bins.spread_tiles, gathering.tiles(bins.gather_tiles));
-    let gather_span = bins.count() / gather_tiles;
+    let (tiles, (gather_tiles, gather_span)) = (bins.spread_tiles, bins.gather_runs(gathering));
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
     let counts = gpu.array::<u32>(tiles, WHAT)?;
     let [cells, rows, columns] = bins.pointers();
