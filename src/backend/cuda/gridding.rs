@@ -171,7 +171,7 @@ impl InterpolationConfig {
         TileLayout::new(size, if self.axes == 3 { [Self::TILE_X, y, z] } else { [Self::TILE_X, 1, y] })
     }
 
-    /// Returns the samples that a block interpolates.
+    /// Returns how samples are divided into segments, one for each block.
     fn segments(&self, samples: usize) -> GatherSegments {
         // Few samples should still fill the GPU. A block has at least one per group of lanes, and more if it copies
         // a tile.
