@@ -21,13 +21,15 @@
 //   ARRAYS          arrays that a warp spreads together
 //   WARPS           warps per block
 //   RESIDENT        blocks per multiprocessor that registers must allow
-// TENSOR compiles `spread_tensor` instead of `spread`; ROWS is then 1:
+// TENSOR compiles them for tensor cores; ROWS is then 1:
 //   EIGHTS          tiles have EIGHTS times 8 planes (1 or 2)
+// TOGETHER compiles `spread_tiles` instead of `spread`
 // STAGED compiles `interpolate`:
 //   STAGED          1 if tiles go through shared memory, otherwise 0
 //   TILE_Y, TILE_Z  cells of a tile along y and z; it has 16 along x (in 2D TILE_Y is along z)
 //   GATHER_WARPS    warps per block
 //   UNROLL_ROUNDS   unrolled iterations of the loop over samples
+//   SEVERAL_RESIDENT  blocks of `interpolate_several` that registers must allow (2D with tiles)
 //
 // All but the first group may be changed for speed, together with the host's values.
 
@@ -248,6 +250,25 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
     write_plane(grid, tile, z, re, im, cells);
 }
 
+// What is spread, and where to. The sums of a segment go to the grid or, if its tile is cut, to the planes of `partial`
+// from its number in `slots` on. `values` are in the order of the points if `order` is null. The `arrays` arrays of n
+// values follow each other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them. `schedule`
+// has the order of work of the `count` segments.
+struct spreading {
+    layout grid;
+    const point *points;
+    const u16 *planes;
+    const u32 *list, *order;
+    const segment *segments;
+    const u32 *schedule;
+    const u64 *slots;
+    const cplx *values;
+    cplx *cells, *partial;
+    u64 n, partial_planes;
+    u32 count, arrays;
+    input_check check;
+};
+
 #ifndef TENSOR
 
 // A sample's record in shared memory: its taps along x and y at the tile's cells, the arrays' values, the taps along z.
@@ -265,17 +286,6 @@ struct __align__(16) sixteen_bytes {
     real of[PER_16];
 };
 
-// Input of a warp that spreads: a list of points, and at most ARRAYS arrays of their n values from array `array0` on.
-// The values are in the order of the points if `order` is null.
-struct samples {
-    const point *points;
-    const u16 *planes;
-    const u32 *list, *order;
-    const cplx *values;
-    u64 n;
-    u32 array0, arrays;
-};
-
 // Destination of a lane's cells, plane after plane.
 struct destination {
     cplx *next[ARRAYS];
@@ -286,11 +296,11 @@ struct destination {
 };
 
 // Returns the destination: the grid or, for a segment of a cut tile, the planes of that segment.
-__device__ __forceinline__ destination destination_of(const layout &grid, const corner &tile, const segment &part,
-                                                      const u64 *slot, u32 array0, cplx *cells, cplx *partial,
-                                                      u64 partial_planes)
+__device__ __forceinline__ destination destination_of(const spreading &all, const corner &tile, const segment &part,
+                                                      u64 slot)
 {
-    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
+    const layout &grid = all.grid;
+    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X, array0 = blockIdx.y * ARRAYS;
     destination to;
     if (part.planes) {
         to.first_plane = part.plane;
@@ -299,7 +309,7 @@ __device__ __forceinline__ destination destination_of(const layout &grid, const 
         to.plane_step = PLANE_CELLS;
         #pragma unroll
         for (int a = 0; a < ARRAYS; a++)
-            to.next[a] = partial + ((array0 + a) * partial_planes + *slot) * PLANE_CELLS + lane;
+            to.next[a] = all.partial + ((array0 + a) * all.partial_planes + slot) * PLANE_CELLS + lane;
         #pragma unroll
         for (int r = 0; r < ROWS; r++) to.inside[r] = true;
     } else {
@@ -310,7 +320,7 @@ __device__ __forceinline__ destination destination_of(const layout &grid, const 
         to.plane_step = plane;
         const u64 at = tile.z * plane + (u64)(tile.y + y) * grid.size[0] + tile.x + x;
         #pragma unroll
-        for (int a = 0; a < ARRAYS; a++) to.next[a] = cells + (array0 + a) * grid_cells + at;
+        for (int a = 0; a < ARRAYS; a++) to.next[a] = all.cells + (array0 + a) * grid_cells + at;
         #pragma unroll
         for (int r = 0; r < ROWS; r++)
             to.inside[r] = x < grid.tile[0] && tile.x + x < grid.size[0] && y + 4 * r < grid.tile[1]
@@ -359,10 +369,11 @@ __device__ __forceinline__ void write_taps(const window_polynomials &polynomials
 }
 
 // Writes the record of sample `at` of the list, or zeros past its end. Returns the window's first plane in the tile.
-__device__ __forceinline__ int write_record(const window_polynomials &polynomials, const layout &grid,
-                                            const corner &tile, const samples &from, u64 at, bool exists, real *record,
-                                            const input_check &check)
+__device__ __forceinline__ int write_record(const window_polynomials &polynomials, const spreading &all,
+                                            const corner &tile, u64 at, bool exists, real *record)
 {
+    const layout &grid = all.grid;
+    const u32 array0 = blockIdx.y * ARRAYS;
     #pragma unroll
     for (int i = 0; i < AT_VALUES / PER_16; i++) {
         sixteen_bytes zeros;
@@ -375,15 +386,15 @@ __device__ __forceinline__ int write_record(const window_polynomials &polynomial
     for (int i = 0; i < BROADCAST; i++) broadcast[i] = 0;
     int z = 0x7fffffff;
     if (exists) {
-        const u32 i = from.list[at];
-        const u32 place = from.order ? from.order[i] : i;
-        const point p = from.points[i];
-        z = relative_start(from.planes[i], tile.z, grid, 2);
+        const u32 i = all.list[at];
+        const u32 place = all.order ? all.order[i] : i;
+        const point p = all.points[i];
+        z = relative_start(all.planes[i], tile.z, grid, 2);
         #pragma unroll
         for (int a = 0; a < ARRAYS; a++)
-            if (ARRAYS == 1 || from.array0 + a < from.arrays) {
-                const cplx value = from.values[(from.array0 + a) * from.n + place];
-                check_number(check, value);
+            if (ARRAYS == 1 || array0 + a < all.arrays) {
+                const cplx value = all.values[(array0 + a) * all.n + place];
+                check_number(all.check, value);
                 broadcast[2 * a] = value.x;
                 broadcast[2 * a + 1] = value.y;
             }
@@ -455,24 +466,17 @@ __device__ __forceinline__ void add_batch(const real *records, u32 count, int z,
     __syncwarp();
 }
 
-// Sums the samples of each segment. The sums go to the grid or, for a segment of a cut tile, to the planes of `partial`
-// from its number in `slots` on. `values` are in the order of the points if `order` is null. The `arrays` arrays of n
-// values follow each other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
-spread(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n, const u32 *list,
-       const u32 *order, const segment *segments, const u32 *schedule, const u64 *slots, u32 count, u32 arrays,
-       const cplx *values, cplx *cells, cplx *partial, u64 partial_planes, input_check check)
+// Memory of a warp in shared memory.
+#define WARP_REALS (32 * RECORD)
+
+// Sums the samples of a segment.
+__device__ __forceinline__ void spread_segment(const window_polynomials &polynomials, const spreading &all, u32 number,
+                                               real *records)
 {
-    begin_kernel();
-    __shared__ __align__(16) real records[WARPS][32 * RECORD];
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32, array0 = blockIdx.y * ARRAYS;
-    const u64 nth = (u64)blockIdx.x * WARPS + warp;
-    if (nth >= count) return;
-    const u32 number = schedule[nth];
-    const segment part = segments[number];
-    const corner tile = corner_of(grid, part.tile);
-    const samples from = {points, plane_of, list, order, values, n, array0, arrays};
-    destination to = destination_of(grid, tile, part, slots + number, array0, cells, partial, partial_planes);
+    const u32 lane = threadIdx.x & 31, array0 = blockIdx.y * ARRAYS;
+    const segment part = all.segments[number];
+    const corner tile = corner_of(all.grid, part.tile);
+    destination to = destination_of(all, tile, part, all.slots[number]);
 
     cplx sums[ARRAYS][ROWS][W];
     #pragma unroll
@@ -481,15 +485,15 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
         for (int r = 0; r < ROWS; r++)
             #pragma unroll
             for (int j = 0; j < W; j++) sums[a][r][j].x = sums[a][r][j].y = 0;
-    int now = part.planes ? relative_start(plane_of[list[part.first]], tile.z, grid, 2) : 1 - W;
+    int now = part.planes ? relative_start(all.planes[all.list[part.first]], tile.z, all.grid, 2) : 1 - W;
     for (u32 batch = 0; batch < part.count; batch += 32) {
         const u32 left = part.count - batch;
-        const int z = write_record(polynomials, grid, tile, from, part.first + batch + lane, lane < left,
-                                   records[warp] + lane * RECORD, check);
-        add_batch(records[warp], left, z, sums, now, to, array0, arrays);
+        const int z = write_record(polynomials, all, tile, part.first + batch + lane, lane < left,
+                                   records + lane * RECORD);
+        add_batch(records, left, z, sums, now, to, array0, all.arrays);
     }
-    if (lane == 0) end_check(check, count * gridDim.y);
-    advance(sums, now, to.end_plane, to, array0, arrays);
+    if (lane == 0) end_check(all.check, all.count * gridDim.y);
+    advance(sums, now, to.end_plane, to, array0, all.arrays);
 }
 
 // Tensor cores take TF32 numbers from capability 8.0 on.
@@ -507,7 +511,8 @@ spread(window_polynomials polynomials, layout grid, const point *points, const u
 #define TAPS_Z (TAPS_X + TILE_CELLS_X + W - 1)
 #define TAPS_Y (TAPS_Z + TILE_CELLS_Z + W - 1)
 #define TAPS_VALUES (DIM == 3 ? TAPS_Y + TILE_CELLS_Y + W - 1 : TAPS_Y)
-#define TAPS_LEN ((TAPS_VALUES + 2) * TAP_ROW)
+// Memory of a warp in shared memory.
+#define WARP_REALS ((TAPS_VALUES + 2) * TAP_ROW)
 
 struct __align__(16) four_floats {
     float of[4];
@@ -672,10 +677,10 @@ __device__ __forceinline__ void add_batch(const float *taps, u32 count, const u3
 
 // Writes the sums to the grid or, for a segment of a cut tile, to the planes of that segment. A lane has the cells
 // x = quad, y = 0 to 3 (in 2D x = quad + 8 y) of planes 2 in_quad and 2 in_quad + 1 of each 8.
-__device__ __forceinline__ void write_tile(const layout &grid, const corner &tile, const segment &part, const u64 *slot,
-                                           const float sums[EIGHTS][2][2][4], cplx *cells, cplx *partial,
-                                           u64 partial_planes)
+__device__ __forceinline__ void write_tile(const spreading &all, const corner &tile, const segment &part, u64 slot,
+                                           const float sums[EIGHTS][2][2][4])
 {
+    const layout &grid = all.grid;
     const u32 lane = threadIdx.x & 31, in_quad = lane % 4, quad = lane / 4;
     int first_plane = 0, end_plane = min(grid.tile[2], grid.size[2] - tile.z), end_row = 4;
     u64 plane_step = 32;
@@ -684,10 +689,10 @@ __device__ __forceinline__ void write_tile(const layout &grid, const corner &til
     if (part.planes) {
         first_plane = part.plane;
         end_plane = part.plane + (int)part.planes;
-        out = partial + (blockIdx.y * partial_planes + *slot) * 32 + quad;
+        out = all.partial + (blockIdx.y * all.partial_planes + slot) * 32 + quad;
     } else {
         plane_step = (u64)grid.size[0] * grid.size[1];
-        out = cells + (blockIdx.y * grid.size[2] + tile.z) * plane_step + (u64)tile.y * grid.size[0] + tile.x + quad;
+        out = all.cells + (blockIdx.y * grid.size[2] + tile.z) * plane_step + (u64)tile.y * grid.size[0] + tile.x + quad;
         const int end_x = min(grid.tile[0], grid.size[0] - tile.x);
         if (DIM == 3) {
             row_step = grid.size[0];
@@ -713,22 +718,16 @@ __device__ __forceinline__ void write_tile(const layout &grid, const corner &til
         }
 }
 
-// The same as `spread`, in single precision, for tiles of up to 8 EIGHTS planes; blockIdx.y is an array.
-extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
-spread_tensor(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, u64 n,
-              const u32 *list, const u32 *order, const segment *segments, const u32 *schedule, const u64 *slots,
-              u32 count, const cplx *values, cplx *cells, cplx *partial, u64 partial_planes, input_check check)
+// Sums the samples of a segment, in single precision, for tiles of up to 8 EIGHTS planes.
+__device__ __forceinline__ void spread_segment(const window_polynomials &polynomials, const spreading &all, u32 number,
+                                               float *taps)
 {
-    begin_kernel();
-    __shared__ __align__(16) float all_taps[WARPS][TAPS_LEN];
     const u32 lane = threadIdx.x & 31;
-    const u64 nth = (u64)blockIdx.x * WARPS + threadIdx.x / 32;
-    if (nth >= count) return;
-    const u32 number = schedule[nth];
-    const segment part = segments[number];
+    const layout &grid = all.grid;
+    const u32 *list = all.list, *order = all.order;
+    const cplx *values = all.values + blockIdx.y * all.n;
+    const segment part = all.segments[number];
     const corner tile = corner_of(grid, part.tile);
-    float *taps = all_taps[threadIdx.x / 32];
-    values += blockIdx.y * n;
 
     // [group of 8 planes][half of the cells of x, y][re, im][the lane's part].
     float sums[EIGHTS][2][2][4];
@@ -743,14 +742,14 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
     u32 left = part.count;
     u32 i = lane < left ? *next : 0;
     u32 later = lane + 32 < left ? next[32] : 0;
-    sample s = load_sample(points, plane_of, values, i, order ? order[i] : i);
+    sample s = load_sample(all.points, all.planes, values, i, order ? order[i] : i);
     i = later;
     u32 place = order ? order[i] : i;
     later = lane + 64 < left ? next[64] : 0;
     for (; left > 0; left = left > 32 ? left - 32 : 0) {
         bool touches[EIGHTS];
-        write_batch(polynomials, grid, tile, s, lane < left, taps, touches, check);
-        if (lane + 32 < left) s = load_sample(points, plane_of, values, i, place);
+        write_batch(polynomials, grid, tile, s, lane < left, taps, touches, all.check);
+        if (lane + 32 < left) s = load_sample(all.points, all.planes, values, i, place);
         next += 32;
         i = later;
         place = order ? order[i] : i;
@@ -762,10 +761,50 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
         add_batch(taps, left, touching, sums);
         __syncwarp();
     }
-    if (lane == 0) end_check(check, count * gridDim.y);
-    write_tile(grid, tile, part, slots + number, sums, cells, partial, partial_planes);
+    if (lane == 0) end_check(all.check, all.count * gridDim.y);
+    write_tile(all, tile, part, all.slots[number], sums);
 }
 
+#endif
+
+#if !defined(TENSOR) || __CUDA_ARCH__ >= 800
+#ifndef TOGETHER
+
+// Spreads segments, a warp each.
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
+spread(window_polynomials polynomials, spreading all)
+{
+    begin_kernel();
+    __shared__ __align__(16) real shared[WARPS][WARP_REALS];
+    const u32 warp = threadIdx.x / 32;
+    const u64 nth = (u64)blockIdx.x * WARPS + warp;
+    if (nth < all.count) spread_segment(polynomials, all, all.schedule[nth], shared[warp]);
+}
+
+#else
+
+// Spreads tiles of a few segments, a block each, and adds their segments as `sum_segments` does. A block has at least
+// as many warps as its tile has segments. `firsts` has the first segments of all tiles.
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
+spread_tiles(window_polynomials polynomials, spreading all, const u64 *firsts)
+{
+    begin_kernel();
+    extern __shared__ __align__(16) real shared[];
+    const u32 warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    const u64 first = firsts[blockIdx.x], end = firsts[blockIdx.x + 1];
+    if (first + warp < end) spread_segment(polynomials, all, (u32)first + warp, shared + warp * WARP_REALS);
+    if (end - first == 1) return;
+    __syncthreads();
+    const corner tile = corner_of(all.grid, blockIdx.x);
+    const u32 planes = min(all.grid.tile[2], all.grid.size[2] - tile.z);
+    for (u32 z = warp; z < planes; z += warps) {
+        double re[ROWS], im[ROWS];
+        add_planes(all.segments, all.slots, first, end, z, all.partial, all.partial_planes, re, im);
+        write_plane(all.grid, tile, z, re, im, all.cells);
+    }
+}
+
+#endif
 #endif
 #endif
 
@@ -792,6 +831,22 @@ spread_tensor(window_polynomials polynomials, layout grid, const point *points, 
 #define GATHER_X ((DEPTH + REALS_16 - 1) / REALS_16 * REALS_16)
 #define GATHER_Y (GATHER_X + W)
 #define GATHER_RECORD (((GATHER_Y + W + REALS_16 - 1) / REALS_16 | 1) * REALS_16)
+
+// What is interpolated, and where to: the `arrays` grids and their arrays of n values follow each other. The values are
+// in the order of the points if `order` is null. A block works on the segment of its number in `schedule`.
+struct interpolation {
+    layout grid;
+    const point *points;
+    const u16 *planes;
+    const u32 *order;
+    const segment *segments;
+    const u32 *schedule;
+    const cplx *cells;
+    cplx *values;
+    u64 n;
+    u32 arrays;
+    input_check check;
+};
 
 // Copies a cell to shared memory, asynchronously if the device supports it.
 __device__ __forceinline__ void copy_ahead(cplx *to, const cplx *from)
@@ -934,19 +989,19 @@ __device__ __forceinline__ real sum_over_group(cplx part)
     return sum;
 }
 
-// values = window-weighted sums of the grid, in the order of the points if `order` is null; blockIdx.y is an array.
+// values = window-weighted sums of the grid; blockIdx.y is an array. If the check has failed, none is written.
 // Shared memory: the tile (if staged), then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
-interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
-            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values, input_check check)
+interpolate(window_polynomials polynomials, interpolation all)
 {
     begin_kernel();
     extern __shared__ __align__(16) unsigned char shared[];
-    const segment part = segments[schedule[blockIdx.x]];
+    const layout &grid = all.grid;
+    const segment part = all.segments[all.schedule[blockIdx.x]];
     const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
     const corner tile = corner_of(grid, part.tile);
     const u32 rows_start = DIM == 3 ? tile.y : tile.z;
-    const cplx *field = cells + blockIdx.y * ((u64)grid.size[0] * grid.size[1]) * grid.size[2];
+    const cplx *field = all.cells + blockIdx.y * ((u64)grid.size[0] * grid.size[1]) * grid.size[2];
     cplx *staged = (cplx *)shared;
     real *records = (real *)(shared + (STAGED ? sizeof(cplx) * STRIDE * STAGED_Y * STAGED_Z : 0))
         + warp * BATCH * GATHER_RECORD;
@@ -965,11 +1020,11 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
         window_start start = {0, 0, 0, 0};
         if (lane < count) {
             const u64 i = part.first + first + lane;
-            const point p = points[i];
-            m = order ? order[i] : (u32)i;
+            const point p = all.points[i];
+            m = all.order ? all.order[i] : (u32)i;
             start.x = p.xy & 0xffff;
-            start.y = DIM == 3 ? p.xy >> 16 : plane_of[i];
-            start.z = DIM == 3 ? plane_of[i] : 0;
+            start.y = DIM == 3 ? p.xy >> 16 : all.planes[i];
+            start.z = DIM == 3 ? all.planes[i] : 0;
             write_gather_record(polynomials, p, records + lane * GATHER_RECORD);
             if (STAGED)
                 start.staged = ((DIM == 3 ? start.z - tile.z : 0) * STAGED_Y + start.y - rows_start) * STRIDE
@@ -1000,7 +1055,7 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
         cplx value;
         value.x = lane & 1 ? other : even;
         value.y = lane & 1 ? odd : other;
-        if (s < count && !has_failed(check)) values[blockIdx.y * n + to] = value;
+        if (s < count && !has_failed(all.check)) all.values[blockIdx.y * all.n + to] = value;
         __syncwarp();
     }
 }
@@ -1014,11 +1069,10 @@ struct gathered {
 };
 
 // Loads a point of the segment; the first one in place of those past its end.
-__device__ __forceinline__ gathered load_point(const point *points, const u16 *plane_of, const u32 *order,
-                                               const segment &part, u32 nth)
+__device__ __forceinline__ gathered load_point(const interpolation &all, const segment &part, u32 nth)
 {
     const u64 i = part.first + (nth < part.count ? nth : 0);
-    return {points[i], plane_of[i], order ? order[i] : (u32)i};
+    return {all.points[i], all.planes[i], all.order ? all.order[i] : (u32)i};
 }
 
 #if STAGED
@@ -1043,25 +1097,30 @@ __device__ __forceinline__ cplx sum_window(const real *wx, const real *wy, const
     return sum;
 }
 
-// The same in 2D. The grid's z takes the place of y, also in TILE_Y. Shared memory: the tile.
-extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
-interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
-            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values, input_check check)
+// Interpolates `together` arrays, from array blockIdx.y times `together` on, which share their samples' taps. Without
+// SEVERAL it is one.
+template <bool SEVERAL>
+__device__ __forceinline__ void interpolate_arrays(const window_polynomials &polynomials, const interpolation &all,
+                                                   u32 together)
 {
-    begin_kernel();
     extern __shared__ __align__(16) unsigned char shared[];
-    const segment part = segments[schedule[blockIdx.x]];
+    const layout &grid = all.grid;
+    const segment part = all.segments[all.schedule[blockIdx.x]];
     const corner tile = corner_of(grid, part.tile);
-    const cplx *field = cells + blockIdx.y * ((u64)grid.size[0] * grid.size[2]);
+    const u32 array0 = SEVERAL ? blockIdx.y * together : blockIdx.y;
+    const u32 arrays = SEVERAL ? min(together, all.arrays - array0) : 1;
     cplx *staged = (cplx *)shared;
-    stage_tile(grid, tile, tile.z, field, staged);
+    #pragma unroll 1
+    for (u32 a = 0; a < arrays; a++)
+        stage_tile(grid, tile, tile.z, all.cells + (array0 + a) * ((u64)grid.size[0] * grid.size[2]),
+                   staged + a * (STRIDE * STAGED_Y));
     bool staging = true;
     // While a sample is summed, the lane's next one is loaded.
-    gathered next = load_point(points, plane_of, order, part, threadIdx.x);
+    gathered next = load_point(all, part, threadIdx.x);
     for (u32 first = 0; first < part.count; first += 32 * GATHER_WARPS) {
         const bool exists = first + threadIdx.x < part.count;
         const auto [p, row, m] = next;
-        next = load_point(points, plane_of, order, part, first + 32 * GATHER_WARPS + threadIdx.x);
+        next = load_point(all, part, first + 32 * GATHER_WARPS + threadIdx.x);
         const u32 x = p.xy & 0xffff;
         real wx[W], wy[W];
         taps_at(polynomials, p.t[0], wx);
@@ -1071,9 +1130,30 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
             __syncthreads();
             staging = false;
         }
-        const cplx sum = sum_window(wx, wy, staged + (row - tile.z) * STRIDE + x - tile.x);
-        if (exists && !has_failed(check)) values[blockIdx.y * n + m] = sum;
+        const bool writes = exists && !has_failed(all.check);
+        const cplx *start = staged + (row - tile.z) * STRIDE + x - tile.x;
+        #pragma unroll 1
+        for (u32 a = 0; a < arrays; a++) {
+            const cplx sum = sum_window(wx, wy, start + a * (STRIDE * STAGED_Y));
+            if (writes) all.values[(array0 + a) * all.n + m] = sum;
+        }
     }
+}
+
+// The same in 2D. The grid's z takes the place of y, also in TILE_Y. Shared memory: the tile.
+extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
+interpolate(window_polynomials polynomials, interpolation all)
+{
+    begin_kernel();
+    interpolate_arrays<false>(polynomials, all, 1);
+}
+
+// The same for several arrays. Shared memory: their tiles.
+extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS, SEVERAL_RESIDENT)
+interpolate_several(window_polynomials polynomials, interpolation all, u32 together)
+{
+    begin_kernel();
+    interpolate_arrays<true>(polynomials, all, together);
 }
 
 #else
@@ -1083,15 +1163,15 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
 
 // The same in 2D without tiles.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
-interpolate(window_polynomials polynomials, layout grid, const point *points, const u16 *plane_of, const u32 *order,
-            u64 n, const segment *segments, const u32 *schedule, const cplx *cells, cplx *values, input_check check)
+interpolate(window_polynomials polynomials, interpolation all)
 {
     begin_kernel();
-    const segment part = segments[schedule[blockIdx.x]];
-    const cplx *field = cells + blockIdx.y * ((u64)grid.size[0] * grid.size[2]);
+    const layout &grid = all.grid;
+    const segment part = all.segments[all.schedule[blockIdx.x]];
+    const cplx *field = all.cells + blockIdx.y * ((u64)grid.size[0] * grid.size[2]);
     const u32 lane = threadIdx.x % ROW_LANES, group = threadIdx.x / ROW_LANES;
     for (u32 first = 0; first < part.count; first += 32 * GATHER_WARPS / ROW_LANES) {
-        const auto [p, start, m] = load_point(points, plane_of, order, part, first + group);
+        const auto [p, start, m] = load_point(all, part, first + group);
         u32 row = start + lane;
         if (row >= grid.size[2]) row -= grid.size[2];
         const cplx *in_row = field + (u64)row * grid.size[0];
@@ -1120,7 +1200,7 @@ interpolate(window_polynomials polynomials, layout grid, const point *points, co
             sum.x += __shfl_xor_sync(ALL, sum.x, step);
             sum.y += __shfl_xor_sync(ALL, sum.y, step);
         }
-        if (first + group < part.count && lane == 0 && !has_failed(check)) values[blockIdx.y * n + m] = sum;
+        if (first + group < part.count && lane == 0 && !has_failed(all.check)) all.values[blockIdx.y * all.n + m] = sum;
     }
 }
 

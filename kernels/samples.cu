@@ -409,7 +409,8 @@ __device__ __forceinline__ u32 lane_of(u32 sums, u32 i)
 
 // Writes the list of each segment of a tile of spreading, sorted by the windows' first planes, and the segment; a warp
 // writes one. Segments past the last one are empty. Segments of tiles with several segments have planes. Tiles of 2 to
-// `few` segments go to the front of `cut`, tiles of more to its end, in any order: tiles share no cells.
+// `few` segments go to the front of `cut`, tiles of more to its end, in any order: tiles share no cells. `cuts` has the
+// numbers of both, and the most segments of a tile.
 extern "C" __global__ void __launch_bounds__(256)
 list_touching(run_layout l, bin_layout b, const u32 *cells, const u32 *rows, const u32 *columns, const u32 *starts,
               const u64 *tile_starts, const u64 *firsts, u64 room, u32 few, u32 *list, segment *segments, u32 *planes,
@@ -456,6 +457,7 @@ list_touching(run_layout l, bin_layout b, const u32 *cells, const u32 *rows, con
             out.planes = min(highest + 1, l.depth) - out.plane;
             if (nth == 0 && lane == 0) {
                 const bool dense = pieces > few;
+                atomicMax(cuts + 2, (u64)pieces);
                 const u64 number = atomicAdd(cuts + dense, 1ull), i = dense ? tiles - 1 - number : number;
                 cut[i].segment = s;
                 cut[i].segments = pieces;

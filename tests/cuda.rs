@@ -861,6 +861,39 @@ fn batches_and_maps_that_are_sent_change_nothing() {
     }
 }
 
+/// Computes several arrays at once: each is that of a plan for it alone, bit for bit. Several small arrays need another
+/// kernel than one. Values of several large arrays are interpolated together, and sorted by a second kernel.
+#[test]
+fn several_arrays_are_those_of_one() {
+    let Some(_one) = alone("several arrays on a GPU") else { return };
+    fn check<T: Real>(dims: &[usize], samples: usize, coils: usize) {
+        let mut random = Random::fresh();
+        let k = random.trajectory::<T>(dims.len(), samples);
+        let k = slices(&k);
+        let voxels = dims.iter().product();
+        let (data, image) = (random.complexes::<T>(samples * coils), random.complexes::<T>(voxels * coils));
+        let plan = |coils| Plan::new(&Geometry::new(dims, &k).coils(coils), &cuda()).unwrap();
+        let (several, one) = (plan(coils), plan(1));
+        let (mut all, mut back) = (poisoned(voxels * coils), poisoned(samples * coils));
+        several.adjoint(&data, &mut all).unwrap();
+        several.forward(&image, &mut back).unwrap();
+        let (mut x, mut d) = (poisoned(voxels), poisoned(samples));
+        for coil in 0..coils {
+            let (of_image, of_data) = (coil * voxels..(coil + 1) * voxels, coil * samples..(coil + 1) * samples);
+            one.adjoint(&data[of_data.clone()], &mut x).unwrap();
+            one.forward(&image[of_image.clone()], &mut d).unwrap();
+            assert!(bytes(&x) == bytes(&all[of_image]), "{dims:?}, adjoint, coil {coil} of {coils}");
+            assert!(bytes(&d) == bytes(&back[of_data]), "{dims:?}, forward, coil {coil} of {coils}");
+        }
+    }
+    for (dims, samples, coils) in
+        [(&[64, 60][..], 2048, 40), (&[20, 24, 16], 1500, 60), (&[40, 36], 2_000_000, 5), (&[300, 200], 2_000_000, 2)]
+    {
+        check::<f32>(dims, samples, coils);
+        check::<f64>(dims, samples, coils);
+    }
+}
+
 /// Code of a process whose GPU fails. Nothing works on the GPU afterwards, so the test at the end of this file starts a
 /// separate process for this.
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! The kernel sources are in kernels/. `compile` compiles them, `runtime` loads and launches them, `memory` and `gpu`
 //! are a plan's arrays and queue. Each kernel file has a module with its launches: `vector`, `sort`, `gridding`, `fft`,
-//! `direct`, `backprojection`, `off_resonance`. `cost` is the cost model for the selection of a grid.
+//! `direct`, `backprojection`, `off_resonance`. `gridding_config` chooses the parameters of the kernels for gridding. `cost` is the cost model for the selection of a grid.
 
 mod backprojection;
 pub mod compile;
@@ -13,6 +13,7 @@ pub mod direct;
 pub mod fft;
 pub mod gpu;
 pub mod gridding;
+mod gridding_config;
 mod host_word;
 pub mod kernel_check;
 mod launch;
@@ -63,7 +64,7 @@ pub fn usual_kernels() -> Vec<compile::Kernels> {
     let mut all = vec![vector::kernels(4), vector::kernels(8)];
     all.extend([4, 8].map(backprojection::kernels));
     all.extend([4, 8].map(off_resonance::kernels));
-    all.extend(gridding::usual_kernels());
+    all.extend(gridding_config::usual_kernels());
     all.extend(fft::usual_kernels());
     all.extend(direct::usual_kernels());
     all
@@ -71,7 +72,7 @@ pub fn usual_kernels() -> Vec<compile::Kernels> {
 
 pub use contexts::{free_memory, release_unused};
 pub use cost::call as call_cost;
-pub use gridding::kernels_of_width;
+pub use gridding_config::kernels_of_width;
 
 /// One GPU, in one precision.
 pub struct Cuda<T: Real> {
@@ -265,7 +266,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
 
     fn prepare(&self, dims: &[usize], grid: &[usize], taps: &[Vec<f64>], samples: usize) {
         let properties = self.gpu.properties();
-        let mut kernels = gridding::plan_kernels::<T>(properties, grid, taps, samples);
+        let mut kernels = gridding_config::plan_kernels::<T>(properties, grid, taps, samples);
         kernels.extend(fft::plan_kernels::<T>(properties, dims, grid));
         self.gpu.load(&kernels);
     }

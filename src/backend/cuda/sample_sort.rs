@@ -288,6 +288,16 @@ pub struct Counts {
     /// Tiles with few segments and with many.
     pub few: usize,
     pub many: usize,
+    /// Maximum number of segments of a tile that has several.
+    pub most_segments: usize,
+}
+
+impl Counts {
+    /// Returns the counts in the order of [`CountAt`].
+    fn of(found: [u64; CountAt::End as usize]) -> Self {
+        let [_, spread_segments, gather_segments, planes, few, many, most_segments] = found.map(|n| n as usize);
+        Counts { spread_segments, gather_segments, planes, few, many, most_segments }
+    }
 }
 
 /// Parts of an array, one after the other.
@@ -308,9 +318,9 @@ enum CountAt {
     SpreadSegments,
     GatherSegments,
     Planes,
-    /// Tiles with few segments, then those with many.
+    /// Tiles with few segments, then those with many, then the most segments of a tile.
     CutTiles,
-    End = 6,
+    End = 7,
 }
 
 /// Memory of the lists that is 0 at first: counts, and the states of scans and schedules.
@@ -346,6 +356,8 @@ pub struct SampleLists<T> {
     pub points: SortedPoints<T>,
     /// Points of each tile of spreading, one list after the other.
     pub list: DeviceArray<u32>,
+    /// First segment of each tile of spreading; the last entry is the number of segments.
+    pub firsts: DeviceArray<u64>,
     pub spread_segments: TileSegments,
     pub gather_segments: TileSegments,
     /// First plane of each segment of spreading; the last entry is the number of planes.
@@ -504,9 +516,8 @@ pub fn sort_samples<T: Real>(
 
     let mut found = [0u64; CountAt::End as usize];
     gpu.download(zeros.part(&zeros.counts), &mut found)?;
-    let [_, spread_count, gather_count, planes, few, many] = found.map(|n| n as usize);
-    let counts = Counts { spread_segments: spread_count, gather_segments: gather_count, planes, few, many };
-    Ok(SampleLists { points, list, spread_segments, gather_segments, slots, cut_tiles, counts })
+    let counts = Counts::of(found);
+    Ok(SampleLists { points, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts })
 }
 
 /// Sorts the samples by bins. Returns the points, the first point of each bin and their number, and an array that is

@@ -1,0 +1,327 @@
+//! Compile-time parameters of the kernels that spread and interpolate on a GPU, chosen for a grid, a window and a number
+//! of samples: kernels/gridding.cu.
+
+use super::compile::Kernels;
+use super::runtime::Properties;
+use super::sample_sort::{GatherSegments, SortConfig};
+use super::sort::{self, Length, TileLayout};
+use crate::base::real::Real;
+
+/// Shared memory per block that every GPU has.
+const STATIC_SHARED: usize = 48 << 10;
+
+/// Returns the sizes of a grid as three axes.
+pub fn three(grid: &[usize]) -> [usize; 3] {
+    match *grid {
+        [x, y, z] => [x, y, z],
+        _ => [grid[0], 1, grid[1]],
+    }
+}
+
+/// Spreading with windows of one width on one kind of GPU.
+pub struct SpreadingConfig {
+    axes: usize,
+    width: usize,
+    bytes: usize,
+    tensor: bool,
+    pub warps: usize,
+    resident: usize,
+    /// Whether a block spreads a whole tile, and adds its segments. It then has up to `warps` warps, one per segment.
+    together: bool,
+}
+
+impl SpreadingConfig {
+    const PLANES: usize = 16;
+
+    pub fn new(axes: usize, width: usize, bytes: usize, capability: (u32, u32)) -> Self {
+        // Except on data-centre GPUs, tensor cores are not faster than other cores in single precision.
+        let tensor = bytes == 4 && matches!(capability, (8, 0) | (9 | 10, _));
+        Self::with(axes, width, bytes, tensor)
+    }
+
+    fn with(axes: usize, width: usize, bytes: usize, tensor: bool) -> Self {
+        let config = SpreadingConfig { axes, width, bytes, tensor, warps: 0, resident: 0, together: false };
+        let warps = (STATIC_SHARED / config.shared_of_warp()).clamp(1, 4);
+        SpreadingConfig { warps, resident: (config.all_warps() / warps).max(1), ..config }
+    }
+
+    /// Returns the configuration for tiles of a few segments, for which a block of a multiprocessor has enough shared
+    /// memory and registers.
+    fn of_tiles(&self, shared: usize) -> Self {
+        let warps = (shared / self.shared_of_warp()).min(self.all_warps()).min(16);
+        SpreadingConfig { warps, resident: 1, together: true, ..*self }
+    }
+
+    /// Returns whether the blocks of [`Self::of_tiles`] run at the same time, if each has `warps` warps.
+    pub fn has_room(&self, properties: &Properties, warps: usize, blocks: usize) -> bool {
+        warps <= self.warps && blocks <= self.warps / warps * properties.multiprocessors as usize
+    }
+
+    /// Returns the shared memory of a warp, as in the kernels: rows of taps, or one record per sample.
+    pub fn shared_of_warp(&self) -> usize {
+        if self.tensor {
+            let rows = (self.width - 1) * (self.axes + 1) + if self.axes == 3 { 12 } else { 32 } + Self::PLANES + 2;
+            rows * 48 * self.bytes
+        } else {
+            let record = if self.axes == 3 { 12 } else { 32 } + 2 + self.width;
+            32 * (((record * self.bytes).div_ceil(16) | 1) * 16)
+        }
+    }
+
+    /// Returns the number of warps whose registers should fit, next to the sums of wide windows.
+    fn all_warps(&self) -> usize {
+        match (self.tensor, self.bytes) {
+            (true, _) => 16,
+            (_, 4) if self.width <= 9 => 24,
+            (_, 4) => 16,
+            _ if self.width <= 8 => 12,
+            _ => 8,
+        }
+    }
+
+    /// Returns the configuration of blocks that spread a whole tile, if they may save the kernel that adds segments:
+    /// the GPU has room for all tiles, and each has few of the samples, if these are evenly distributed.
+    pub fn for_few_samples(&self, properties: &Properties, layout: &TileLayout, samples: usize) -> Option<Self> {
+        let tiles = layout.tiles.iter().map(|&n| n as usize).product::<usize>();
+        let of_tiles = self.of_tiles(properties.shared);
+        let segments = expected_pairs(layout, self.width, samples) / (tiles * self.length(0).usual) as f64;
+        of_tiles.has_room(properties, 2.max(segments.ceil() as usize), tiles).then_some(of_tiles)
+    }
+
+    pub fn kernels(&self, degree: usize) -> Kernels {
+        let mut macros = vec![
+            ("DIM", self.axes),
+            ("W", self.width),
+            ("DEGREE", degree),
+            ("ROWS", 1),
+            ("ARRAYS", 1),
+            ("WARPS", self.warps),
+            ("RESIDENT", self.resident),
+        ];
+        if self.tensor {
+            macros.extend([("TENSOR", 1), ("EIGHTS", Self::PLANES / 8)]);
+        }
+        if self.together {
+            macros.push(("TOGETHER", 1));
+        }
+        Kernels::new("gridding", GRIDDING, self.bytes, &macros)
+    }
+
+    /// Returns tiles of at most half the grid, so that no window touches one twice.
+    pub fn layout(&self, size: [usize; 3]) -> TileLayout {
+        let tile = if self.axes == 3 { [8, 4, Self::PLANES] } else { [32, 1, Self::PLANES] };
+        TileLayout::new(size, [0, 1, 2].map(|a| tile[a].min(size[a].div_ceil(2))))
+    }
+
+    /// Returns the maximum number of samples of a segment, small enough to keep the whole GPU busy, but large compared
+    /// with the planes that each segment of a cut tile writes. It does not depend on the number of arrays, so that
+    /// batches of any size give the same bits. If tens of thousands of samples meet, all roundings of a sum may have
+    /// the same sign. Therefore segments are shorter there in single precision, since their sums are added in double
+    /// precision.
+    pub fn length(&self, pairs: usize) -> Length {
+        let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
+        let most = if self.tensor || self.bytes == 8 { 4096 } else { 1024 };
+        // In 2D all warps that data-centre GPUs run at once. In 3D, where segments write more planes, the sums of more
+        // segments would take longer than is saved.
+        let warps = if self.axes == 2 { 128 * self.warps * self.resident } else { 1024 };
+        let few = (pairs / warps).next_multiple_of(32).clamp(32, least);
+        let usual = (pairs >> 15).clamp(few, most);
+        let brief = match (self.bytes, self.tensor) {
+            (4, true) => 256,
+            // Samples are added one by one here, not in groups of sixteen.
+            (4, false) => 128,
+            _ => usual,
+        };
+        Length { usual, dense: 32 * least, brief: brief.min(usual) }
+    }
+}
+
+/// Parameters of the interpolation kernel.
+#[derive(Clone, Copy)]
+pub struct InterpolationConfig {
+    axes: usize,
+    width: usize,
+    bytes: usize,
+    staged: bool,
+    /// Cells of a tile along the second existing axis, and along the third.
+    tile: [usize; 2],
+    pub warps: usize,
+}
+
+impl InterpolationConfig {
+    const TILE_X: usize = 16;
+
+    /// Chooses the largest tile of which a GPU holds two, or one, in the shared memory of a block. If samples are too
+    /// few to need most cells of a tile, they are read from the grid.
+    pub fn new(axes: usize, width: usize, bytes: usize, size: [usize; 3], samples: usize, shared: usize) -> Self {
+        let all: &[[usize; 2]] =
+            if axes == 3 { &[[8, 8], [8, 4], [4, 4], [4, 2], [2, 2]] } else { &[[32, 1], [16, 1], [8, 1], [4, 1]] };
+        let staged = |tile, warps| InterpolationConfig { axes, width, bytes, staged: true, tile, warps };
+        let mut tried = [shared / 2, shared]
+            .into_iter()
+            .flat_map(|room| all.iter().flat_map(move |&tile| [8, 4].map(|warps| (room, staged(tile, warps)))));
+        let read = (samples as f64) * (width as f64).powi(axes as i32);
+        let fits = |(room, g): &(usize, InterpolationConfig)| {
+            let layout = g.layout(size);
+            let tiles: f64 = layout.tiles.iter().map(|&n| f64::from(n)).product();
+            let extent = g.extent();
+            g.shared() <= *room
+                && (0..3).all(|a| size[a] == 1 || extent[a] <= 2 * size[a])
+                && tiles * extent.iter().product::<usize>() as f64 <= read
+        };
+        match tried.find(fits) {
+            Some((_, gathering)) => gathering,
+            None => InterpolationConfig { staged: false, ..staged(all[0], 8) },
+        }
+    }
+
+    /// Returns the cells of the tile and the overlap of its windows on each axis.
+    fn extent(&self) -> [usize; 3] {
+        let over = self.width - 1;
+        match self.axes {
+            3 => [Self::TILE_X + over, self.tile[0] + over, self.tile[1] + over],
+            _ => [Self::TILE_X + over, 1, self.tile[0] + over],
+        }
+    }
+
+    pub fn layout(&self, size: [usize; 3]) -> TileLayout {
+        let [y, z] = self.tile;
+        TileLayout::new(size, if self.axes == 3 { [Self::TILE_X, y, z] } else { [Self::TILE_X, 1, y] })
+    }
+
+    /// Returns how samples are divided into segments, one for each block.
+    pub fn segments(&self, samples: usize) -> GatherSegments {
+        // Few samples should still fill the GPU. A block has at least one per group of lanes, and more if it copies
+        // a tile.
+        let most = match (self.axes, self.staged) {
+            (3, true) => (samples >> 9).clamp(32, 512),
+            (3, false) => (samples >> 9).clamp(if self.width <= 8 { 16 } else { 8 }, 512),
+            (_, true) => (samples >> 11).clamp(256, 1024),
+            (_, false) => (samples >> 11).clamp(16, 1024),
+        };
+        GatherSegments { samples: most, by_tile: self.staged }
+    }
+
+    /// Returns whether the values of `arrays` arrays are interpolated in the order of the points, and sorted by a second
+    /// kernel. In 2D this is faster than writing them in any order if they do not fit in a cache of this size, because
+    /// memory is written in larger units. If a quarter of it holds an array, several arrays in any order are faster. In
+    /// 3D both ways take the same time.
+    pub fn restores(&self, samples: usize, arrays: usize, cache: usize) -> bool {
+        let array = samples.saturating_mul(2 * self.bytes);
+        self.axes == 2 && array > cache / 4 && array.saturating_mul(arrays) > cache / 2
+    }
+
+    /// Returns the shared memory of a block, as in the kernel.
+    pub fn shared(&self) -> usize {
+        let [_, y, z] = self.extent();
+        let row = if self.axes == 3 { Self::TILE_X + self.width } else { (Self::TILE_X + self.width - 1) | 1 };
+        let staged = if self.staged { 2 * self.bytes * row * y * z } else { 0 };
+        if self.axes == 2 {
+            return staged;
+        }
+        let of_16 = 16 / self.bytes;
+        let record = ((self.width.next_multiple_of(of_16) + 2 * self.width).div_ceil(of_16) | 1) * of_16;
+        let samples = if self.width <= 8 { 32 } else { 16 };
+        staged + self.warps * samples * record * self.bytes
+    }
+
+    /// Returns the number of blocks of several arrays that registers should allow.
+    fn resident_of_several(&self) -> usize {
+        (if self.width <= 6 { 48 } else { 32 }) / self.warps
+    }
+
+    /// Returns how many arrays are interpolated together, so that they share the taps of their samples; 1 if that is
+    /// not faster. In double precision there are too few registers.
+    pub fn together(&self, shared: usize) -> usize {
+        if self.axes == 2 && self.staged && self.bytes == 4 {
+            (shared / (self.resident_of_several() * self.shared())).clamp(1, 4)
+        } else {
+            1
+        }
+    }
+
+    pub fn kernels(&self, degree: usize) -> Kernels {
+        // Processes one sample per group at once if two need too many registers.
+        let rounds = if matches!(self.width, 7 | 8) { 1 } else { 2 };
+        let macros = [
+            ("DIM", self.axes),
+            ("W", self.width),
+            ("DEGREE", degree),
+            ("STAGED", usize::from(self.staged)),
+            ("TILE_Y", self.tile[0]),
+            ("TILE_Z", self.tile[1]),
+            ("GATHER_WARPS", self.warps),
+            ("UNROLL_ROUNDS", rounds),
+            ("SEVERAL_RESIDENT", self.resident_of_several()),
+        ];
+        Kernels::new("gridding", GRIDDING, self.bytes, &macros)
+    }
+}
+
+/// Shared memory per block of the GPUs for which kernels are compiled in advance.
+const DATA_CENTRE_SHARED: usize = 227 << 10;
+
+const GRIDDING: &str =
+    concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/gridding.cu"));
+
+/// Returns the polynomial degree of the kernels: even, to limit their number.
+pub fn padded_degree(degree: usize) -> usize {
+    degree.next_multiple_of(2).max(4)
+}
+
+/// Returns the usual specialisations: windows for tolerances between 1e-2 and 1e-6.
+pub fn usual_kernels() -> Vec<Kernels> {
+    let mut all = vec![sort::kernels()];
+    let usual = [(2, 4), (2, 8), (3, 4), (3, 8)];
+    all.extend(usual.map(|(axes, bytes)| SortConfig::new(axes, bytes, 0, DATA_CENTRE_SHARED).kernels()));
+    for axes in [2, 3] {
+        for width in 3..=9 {
+            for degree in if width < 5 { [4, 6] } else { [6, 8] } {
+                all.extend([true, false].map(|tensor| SpreadingConfig::with(axes, width, 4, tensor).kernels(degree)));
+                let tile = if axes == 3 { [8, 8] } else { [32, 1] };
+                all.push(InterpolationConfig { axes, width, bytes: 4, staged: true, tile, warps: 8 }.kernels(degree));
+            }
+        }
+    }
+    all
+}
+
+/// Returns the kernels that [`Gridder::new`] uses.
+pub fn plan_kernels<T: Real>(
+    properties: &Properties,
+    grid: &[usize],
+    taps: &[Vec<f64>],
+    samples: usize,
+) -> Vec<Kernels> {
+    let (axes, width, bytes) = (grid.len(), taps[0].len(), size_of::<T>());
+    let degree = padded_degree(taps.len() - 1);
+    let spreading = SpreadingConfig::new(axes, width, bytes, properties.capability);
+    let gathering = InterpolationConfig::new(axes, width, bytes, three(grid), samples, properties.shared);
+    let sorting = SortConfig::new(axes, bytes, samples, properties.shared);
+    let mut all = vec![sort::kernels(), sorting.kernels(), spreading.kernels(degree), gathering.kernels(degree)];
+    let of_tiles = spreading.for_few_samples(properties, &spreading.layout(three(grid)), samples);
+    all.extend(of_tiles.map(|of_tiles| of_tiles.kernels(degree)));
+    all
+}
+
+/// Returns all kernels for windows of this width, in real numbers of `bytes` bytes. `degree` is that of their taps.
+pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernels> {
+    let mut all = Vec::new();
+    for axes in [2, 3] {
+        let tensor: &[bool] = if bytes == 4 { &[true, false] } else { &[false] };
+        let spreading = tensor.iter().map(|&tensor| SpreadingConfig::with(axes, width, bytes, tensor));
+        all.extend(spreading.flat_map(|spreading| {
+            [spreading.of_tiles(DATA_CENTRE_SHARED), spreading].map(|s| s.kernels(padded_degree(degree)))
+        }));
+        let tile = if axes == 3 { [4, 4] } else { [16, 1] };
+        let gathering = [true, false].map(|staged| InterpolationConfig { axes, width, bytes, staged, tile, warps: 4 });
+        all.extend(gathering.map(|gathering| gathering.kernels(padded_degree(degree))));
+    }
+    all
+}
+
+/// Returns the number of tiles that the windows of evenly distributed samples touch in total.
+pub fn expected_pairs(layout: &TileLayout, width: usize, samples: usize) -> f64 {
+    let over = |a: usize| if layout.size[a] == 1 { 0 } else { width - 1 };
+    (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * samples as f64
+}
