@@ -23,7 +23,7 @@
 //   RESIDENT        blocks per multiprocessor that registers must allow
 // TENSOR compiles them for tensor cores; ROWS is then 1:
 //   EIGHTS          tiles have EIGHTS times 8 planes (1 or 2)
-// TOGETHER compiles `spread_tiles` instead of `spread`
+// TOGETHER compiles `spread_tiles` instead of `spread`.
 // STAGED compiles `interpolate`:
 //   STAGED          1 if tiles go through shared memory, otherwise 0
 //   TILE_Y, TILE_Z  cells of a tile along y and z; it has 16 along x (in 2D TILE_Y is along z)
@@ -250,7 +250,7 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
     write_plane(grid, tile, z, re, im, cells);
 }
 
-// What is spread, and where to. The sums of a segment go to the grid or, if its tile is cut, to the planes of `partial`
+// Source and destination of spreading. The sums of a segment go to the grid or, if its tile is cut, to the planes of `partial`
 // from its number in `slots` on. `values` are in the order of the points if `order` is null. The `arrays` arrays of n
 // values follow each other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them. `schedule`
 // has the order of work of the `count` segments.
@@ -832,7 +832,7 @@ spread_tiles(window_polynomials polynomials, spreading all, const u64 *firsts)
 #define GATHER_Y (GATHER_X + W)
 #define GATHER_RECORD (((GATHER_Y + W + REALS_16 - 1) / REALS_16 | 1) * REALS_16)
 
-// What is interpolated, and where to: the `arrays` grids and their arrays of n values follow each other. The values are
+// Source and destination of interpolation: the `arrays` grids and their arrays of n values follow each other. The values are
 // in the order of the points if `order` is null. A block works on the segment of its number in `schedule`.
 struct interpolation {
     layout grid;
@@ -989,7 +989,7 @@ __device__ __forceinline__ real sum_over_group(cplx part)
     return sum;
 }
 
-// values = window-weighted sums of the grid; blockIdx.y is an array. If the check has failed, none is written.
+// values = window-weighted sums of the grid; blockIdx.y is an array. If the check has failed, nothing is written.
 // Shared memory: the tile (if staged), then the warps' records.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS)
 interpolate(window_polynomials polynomials, interpolation all)

@@ -106,7 +106,7 @@ impl Functions {
     }
 }
 
-/// What is spread, in the form of the kernels.
+/// Source and destination of spreading, in the form of the kernels.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Spreading<T> {
@@ -128,7 +128,7 @@ struct Spreading<T> {
     check: CheckArguments<T>,
 }
 
-/// What is interpolated, in the form of the kernels.
+/// Source and destination of interpolation, in the form of the kernels.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Interpolation<T> {

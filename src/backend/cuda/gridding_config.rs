@@ -1,5 +1,5 @@
-//! Compile-time parameters of the kernels that spread and interpolate on a GPU, chosen for a grid, a window and a number
-//! of samples: kernels/gridding.cu.
+//! Compile-time parameters of the kernels that spread and interpolate on a GPU (kernels/gridding.cu). They depend on the
+//! grid, the window and the number of samples.
 
 use super::compile::Kernels;
 use super::runtime::Properties;
@@ -79,8 +79,8 @@ impl SpreadingConfig {
         }
     }
 
-    /// Returns the configuration of blocks that spread a whole tile, if they may save the kernel that adds segments:
-    /// the GPU has room for all tiles, and each has few of the samples, if these are evenly distributed.
+    /// Returns the configuration of blocks that spread a whole tile, if they may save the kernel that adds segments.
+    /// The GPU must have room for all tiles, and evenly distributed samples must be few in each.
     pub fn for_few_samples(&self, properties: &Properties, layout: &TileLayout, samples: usize) -> Option<Self> {
         let tiles = layout.tiles.iter().map(|&n| n as usize).product::<usize>();
         let of_tiles = self.of_tiles(properties.shared);
@@ -202,8 +202,8 @@ impl InterpolationConfig {
         GatherSegments { samples: most, by_tile: self.staged }
     }
 
-    /// Returns whether the values of `arrays` arrays are interpolated in the order of the points, and sorted by a second
-    /// kernel. In 2D this is faster than writing them in any order if they do not fit in a cache of this size, because
+    /// Returns whether the values of `arrays` arrays are interpolated in the order of the points, and then sorted by
+    /// another kernel. In 2D this is faster than writing them in any order if they do not fit in a cache of this size, because
     /// memory is written in larger units. If a quarter of it holds an array, several arrays in any order are faster. In
     /// 3D both ways take the same time.
     pub fn restores(&self, samples: usize, arrays: usize, cache: usize) -> bool {

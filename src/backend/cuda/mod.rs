@@ -2,7 +2,8 @@
 //!
 //! The kernel sources are in kernels/. `compile` compiles them, `runtime` loads and launches them, `memory` and `gpu`
 //! are a plan's arrays and queue. Each kernel file has a module with its launches: `vector`, `sort`, `gridding`, `fft`,
-//! `direct`, `backprojection`, `off_resonance`. `gridding_config` chooses the parameters of the kernels for gridding. `cost` is the cost model for the selection of a grid.
+//! `direct`, `backprojection`, `off_resonance`. `gridding_config` chooses the parameters of the kernels for gridding.
+//! `cost` is the cost model for the selection of a grid.
 
 mod backprojection;
 pub mod compile;
