@@ -250,10 +250,10 @@ sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_t
     write_plane(grid, tile, z, re, im, cells);
 }
 
-// Source and destination of spreading. The sums of a segment go to the grid or, if its tile is cut, to the planes of `partial`
-// from its number in `slots` on. `values` are in the order of the points if `order` is null. The `arrays` arrays of n
-// values follow each other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them. `schedule`
-// has the order of work of the `count` segments.
+// Source and destination of spreading. The sums of a segment go to the grid or, if its tile is cut, to the planes of
+// `partial` from its number in `slots` on. `values` are in the order of the points if `order` is null. The `arrays`
+// arrays of n values follow each other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them.
+// `schedule` has the order of work of the `count` segments.
 struct spreading {
     layout grid;
     const point *points;
@@ -832,8 +832,8 @@ spread_tiles(window_polynomials polynomials, spreading all, const u64 *firsts)
 #define GATHER_Y (GATHER_X + W)
 #define GATHER_RECORD (((GATHER_Y + W + REALS_16 - 1) / REALS_16 | 1) * REALS_16)
 
-// Source and destination of interpolation: the `arrays` grids and their arrays of n values follow each other. The values are
-// in the order of the points if `order` is null. A block works on the segment of its number in `schedule`.
+// Source and destination of interpolation: the `arrays` grids and their arrays of n values follow each other. The
+// values are in the order of the points if `order` is null. A block works on the segment of its number in `schedule`.
 struct interpolation {
     layout grid;
     const point *points;

@@ -1,5 +1,5 @@
-//! Compile-time parameters of the kernels that spread and interpolate on a GPU (kernels/gridding.cu). They depend on the
-//! grid, the window and the number of samples.
+//! Compile-time parameters of the kernels that spread and interpolate on a GPU (kernels/gridding.cu). They depend on
+//! the grid, the window and the number of samples.
 
 use super::compile::Kernels;
 use super::runtime::Properties;
@@ -203,9 +203,9 @@ impl InterpolationConfig {
     }
 
     /// Returns whether the values of `arrays` arrays are interpolated in the order of the points, and then sorted by
-    /// another kernel. In 2D this is faster than writing them in any order if they do not fit in a cache of this size, because
-    /// memory is written in larger units. If a quarter of it holds an array, several arrays in any order are faster. In
-    /// 3D both ways take the same time.
+    /// another kernel. In 2D this is faster than writing them in any order if they do not fit in a cache of this size,
+    /// because memory is written in larger units. If a quarter of it holds an array, several arrays in any order are
+    /// faster. In 3D both ways take the same time.
     pub fn restores(&self, samples: usize, arrays: usize, cache: usize) -> bool {
         let array = samples.saturating_mul(2 * self.bytes);
         self.axes == 2 && array > cache / 4 && array.saturating_mul(arrays) > cache / 2
