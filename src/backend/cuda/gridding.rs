@@ -277,12 +277,12 @@ impl<T: Real> Gridder<T> {
         let is_direct = values.len() <= DIRECT_VALUES;
         let (values, sorted, n) = (values.pointer(), scratch.sorted.pointer(), self.samples as u64);
         let order = self.points.order.pointer();
-        // SAFETY: the kernel's parameters are these. There are `arrays` arrays of values, and the plan has allocated
-        // the buffer for this number.
         let (values, order, check) = if is_direct {
             (values, order, check)
         } else {
             let over_samples = [blocks(self.samples)[0], arrays, 1];
+            // SAFETY: the kernel's parameters are these. There are `arrays` arrays of values, and the plan has allocated
+            // the buffer for this number.
             unsafe {
                 launch!(gpu, &self.functions.sort_values, over_samples, BLOCK, 0; values, order, n, sorted, check)
             };
