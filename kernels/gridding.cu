@@ -29,7 +29,7 @@
 //   TILE_Y, TILE_Z  cells of a tile along y and z; it has 16 along x (in 2D TILE_Y is along z)
 //   GATHER_WARPS    warps per block
 //   UNROLL_ROUNDS   unrolled iterations of the loop over samples
-//   SEVERAL_RESIDENT  blocks of `interpolate_several` that registers must allow (2D with tiles)
+// SEVERAL_RESIDENT compiles `interpolate_several` too: blocks per multiprocessor that registers must allow.
 //
 // All but the first group may be changed for speed, together with the host's values.
 
@@ -1148,6 +1148,8 @@ interpolate(window_polynomials polynomials, interpolation all)
     interpolate_arrays<false>(polynomials, all, 1);
 }
 
+#ifdef SEVERAL_RESIDENT
+
 // The same for several arrays. Shared memory: their tiles.
 extern "C" __global__ void __launch_bounds__(32 * GATHER_WARPS, SEVERAL_RESIDENT)
 interpolate_several(window_polynomials polynomials, interpolation all, u32 together)
@@ -1155,6 +1157,8 @@ interpolate_several(window_polynomials polynomials, interpolation all, u32 toget
     begin_kernel();
     interpolate_arrays<true>(polynomials, all, together);
 }
+
+#endif
 
 #else
 

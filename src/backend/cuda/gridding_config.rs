@@ -107,6 +107,11 @@ impl SpreadingConfig {
         Kernels::new("gridding", GRIDDING, self.bytes, &macros)
     }
 
+    /// Returns the kernels for segments, and those for tiles of a few segments.
+    fn both_kernels(&self, degree: usize) -> [Kernels; 2] {
+        [self.kernels(degree), self.of_tiles(DATA_CENTRE_SHARED).kernels(degree)]
+    }
+
     /// Returns tiles of at most half the grid, so that no window touches one twice.
     pub fn layout(&self, size: [usize; 3]) -> TileLayout {
         let tile = if self.axes == 3 { [8, 4, Self::PLANES] } else { [32, 1, Self::PLANES] };
@@ -230,10 +235,15 @@ impl InterpolationConfig {
         (if self.width <= 6 { 48 } else { 32 }) / self.warps
     }
 
-    /// Returns how many arrays are interpolated together, so that they share the taps of their samples; 1 if that is
-    /// not faster. In double precision there are too few registers.
+    /// Returns whether several arrays may share the taps of their samples. In double precision there are too few
+    /// registers.
+    fn shares_taps(&self) -> bool {
+        self.axes == 2 && self.staged && self.bytes == 4
+    }
+
+    /// Returns how many arrays are interpolated together; 1 if they do not share taps.
     pub fn together(&self, shared: usize) -> usize {
-        if self.axes == 2 && self.staged && self.bytes == 4 {
+        if self.shares_taps() {
             (shared / (self.resident_of_several() * self.shared())).clamp(1, 4)
         } else {
             1
@@ -243,7 +253,7 @@ impl InterpolationConfig {
     pub fn kernels(&self, degree: usize) -> Kernels {
         // Processes one sample per group at once if two need too many registers.
         let rounds = if matches!(self.width, 7 | 8) { 1 } else { 2 };
-        let macros = [
+        let mut macros = vec![
             ("DIM", self.axes),
             ("W", self.width),
             ("DEGREE", degree),
@@ -252,8 +262,10 @@ impl InterpolationConfig {
             ("TILE_Z", self.tile[1]),
             ("GATHER_WARPS", self.warps),
             ("UNROLL_ROUNDS", rounds),
-            ("SEVERAL_RESIDENT", self.resident_of_several()),
         ];
+        if self.shares_taps() {
+            macros.push(("SEVERAL_RESIDENT", self.resident_of_several()));
+        }
         Kernels::new("gridding", GRIDDING, self.bytes, &macros)
     }
 }
@@ -277,7 +289,9 @@ pub fn usual_kernels() -> Vec<Kernels> {
     for axes in [2, 3] {
         for width in 3..=9 {
             for degree in if width < 5 { [4, 6] } else { [6, 8] } {
-                all.extend([true, false].map(|tensor| SpreadingConfig::with(axes, width, 4, tensor).kernels(degree)));
+                for tensor in [true, false] {
+                    all.extend(SpreadingConfig::with(axes, width, 4, tensor).both_kernels(degree));
+                }
                 let tile = if axes == 3 { [8, 8] } else { [32, 1] };
                 all.push(InterpolationConfig { axes, width, bytes: 4, staged: true, tile, warps: 8 }.kernels(degree));
             }
@@ -310,9 +324,7 @@ pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernel
     for axes in [2, 3] {
         let tensor: &[bool] = if bytes == 4 { &[true, false] } else { &[false] };
         let spreading = tensor.iter().map(|&tensor| SpreadingConfig::with(axes, width, bytes, tensor));
-        all.extend(spreading.flat_map(|spreading| {
-            [spreading.of_tiles(DATA_CENTRE_SHARED), spreading].map(|s| s.kernels(padded_degree(degree)))
-        }));
+        all.extend(spreading.flat_map(|spreading| spreading.both_kernels(padded_degree(degree))));
         let tile = if axes == 3 { [4, 4] } else { [16, 1] };
         let gathering = [true, false].map(|staged| InterpolationConfig { axes, width, bytes, staged, tile, warps: 4 });
         all.extend(gathering.map(|gathering| gathering.kernels(padded_degree(degree))));
