@@ -115,6 +115,17 @@ invert_order(const u32 *order, u64 n, u32 *places)
     if (i < n) places[order[i]] = (u32)i;
 }
 
+// near += the number of values whose point is at most 32 places from that of the previous value.
+extern "C" __global__ void __launch_bounds__(256)
+count_near(const u32 *places, u64 n, unsigned long long *near)
+{
+    begin_kernel();
+    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x + 1;
+    const int distance = i < n ? (int)(places[i] - places[i - 1]) : 33;
+    const int count = __syncthreads_count(abs(distance) <= 32);
+    if (threadIdx.x == 0) atomicAdd(near, (unsigned long long)count);
+}
+
 #endif
 
 // The taps at t. The window is even: tap W - 1 - j at t is tap j at -t.

@@ -34,7 +34,7 @@ pub struct Gridder<T> {
     functions: Functions,
     bins: Arc<Bins>,
     points: SortedPoints<T>,
-    /// The inverse permutation, if interpolated values are sorted by a second kernel.
+    /// The inverse of the points' order, if interpolated values are sorted by a second kernel.
     places: Option<DeviceArray<u32>>,
     list: DeviceArray<u32>,
     /// First segment of each tile of spreading.
@@ -66,6 +66,7 @@ struct Functions {
     sort_values: Function,
     restore_values: Function,
     invert_order: Function,
+    count_near: Function,
     spread: Function,
     sum_segments: Function,
     /// For tiles of a few segments.
@@ -97,12 +98,31 @@ impl Functions {
             sort_values: function("sort_values")?,
             restore_values: function("restore_values")?,
             invert_order: function("invert_order")?,
+            count_near: function("count_near")?,
             spread: function("spread")?,
             sum_segments: function("sum_segments")?,
             spread_tiles: of_tiles.map(spread_tiles).transpose()?,
             interpolate: gpu.function(&gathering_kernels, "interpolate", gathering.shared())?,
             interpolate_several: (together > 1).then(interpolate_several).transpose()?,
         })
+    }
+
+    /// Returns the inverse of the points' order, unless the values of most neighbours are already near each other.
+    fn places(
+        &self,
+        gpu: &Gpu,
+        order: &DeviceArray<u32>,
+        gathering: &InterpolationConfig,
+    ) -> Result<Option<DeviceArray<u32>>> {
+        let (places, near, n) = (gpu.array::<u32>(order.len(), WHAT)?, gpu.zeros::<u64>(1, WHAT)?, order.len() as u64);
+        // SAFETY: the kernels' parameters are these; both arrays have n elements, and the order is a permutation.
+        unsafe {
+            launch!(gpu, &self.invert_order, blocks(order.len()), BLOCK, 0; order.pointer(), n, places.pointer());
+            launch!(gpu, &self.count_near, blocks(order.len()), BLOCK, 0; places.pointer(), n, near.pointer());
+        }
+        let mut count = [0];
+        gpu.download(near.view(), &mut count)?;
+        Ok((!gathering.is_local(count[0], n)).then_some(places))
     }
 }
 
@@ -172,7 +192,7 @@ impl<T: Real> Gridder<T> {
         let (axes, n, width) = (k.len(), k[0].len(), taps[0].len());
         check_sizes(n, grid)?;
         let (size, properties) = (three(grid), gpu.properties());
-        let spreading = SpreadingConfig::new(axes, width, size_of::<T>(), properties.capability);
+        let spreading = SpreadingConfig::new(axes, width, size_of::<T>(), size, n, properties.capability);
         let gathering = InterpolationConfig::new(axes, width, size_of::<T>(), size, n, properties.shared);
         let (spread_layout, gather_layout) = (spreading.layout(size), gathering.layout(size));
         let of_tiles = spreading.for_few_samples(properties, &spread_layout, n);
@@ -186,13 +206,6 @@ impl<T: Real> Gridder<T> {
         let length = |pairs: usize| spreading.length(pairs.min(expected));
         let lists = sort_samples(gpu, k, &bins, length, gathering.segments(n))?;
         let SampleLists { points, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts } = lists;
-        let restores = gathering.restores(n, arrays, properties.cache);
-        let places = restores.then(|| gpu.array::<u32>(n, WHAT)).transpose()?;
-        if let Some(places) = &places {
-            let (order, count) = (points.order.pointer(), n as u64);
-            // SAFETY: the kernel's parameters are these; both arrays have n elements, and the order is a permutation.
-            unsafe { launch!(gpu, &functions.invert_order, blocks(n), BLOCK, 0; order, count, places.pointer()) };
-        }
         let sums = sum_blocks(&counts, spread_layout.tile[2] as usize);
         if counts.spread_segments.max(counts.gather_segments).max(sums) > i32::MAX as usize {
             bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells exceed the limit of a GPU: split them");
@@ -201,6 +214,9 @@ impl<T: Real> Gridder<T> {
             sorted: gpu.array(checked_product(&[n, arrays], WHAT)?, WHAT)?,
             partial: gpu.array(checked_product(&[counts.planes, 32, arrays], WHAT)?, WHAT)?,
         };
+        // Last, because it waits for the GPU, which sorts while the host allocates.
+        let restores = gathering.restores(n, arrays, properties.cache);
+        let places = if restores { functions.places(gpu, &points.order, &gathering)? } else { None };
         Ok(Gridder {
             polynomials: polynomials(taps),
             spreading,
@@ -228,11 +244,10 @@ impl<T: Real> Gridder<T> {
     /// later arrays.
     pub fn bytes(properties: &Properties, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         let (axes, real, size) = (grid.len(), size_of::<T>(), three(grid));
-        let spreading = SpreadingConfig::new(axes, width, real, properties.capability);
+        let spreading = SpreadingConfig::new(axes, width, real, size, samples, properties.capability);
         let gathering = InterpolationConfig::new(axes, width, real, size, samples, properties.shared);
         let (layout, n) = (spreading.layout(size), samples as f64);
-        let tiles = |layout: TileLayout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>();
-        let spread_tiles = tiles(layout);
+        let spread_tiles = layout.estimated_tiles();
         let pairs = expected_pairs(&layout, width, samples);
         let length = spreading.length(pairs as usize);
         let taps = [width, if size[1] == 1 { 1 } else { width }, width];

@@ -33,9 +33,21 @@ pub struct SpreadingConfig {
 impl SpreadingConfig {
     const PLANES: usize = 16;
 
-    pub fn new(axes: usize, width: usize, bytes: usize, capability: (u32, u32)) -> Self {
-        // Except on data-centre GPUs, tensor cores are not faster than other cores in single precision.
-        let tensor = bytes == 4 && matches!(capability, (8, 0) | (9 | 10, _));
+    /// Chooses the configuration for this number of samples on a grid of this size.
+    pub fn new(
+        axes: usize,
+        width: usize,
+        bytes: usize,
+        size: [usize; 3],
+        samples: usize,
+        capability: (u32, u32),
+    ) -> Self {
+        let layout = Self::with(axes, width, bytes, false).layout(size);
+        // Except on data-centre GPUs, tensor cores are not faster than other cores in single precision. They multiply
+        // 16 samples at once, which are mostly zeros if tiles have a few.
+        let tensor = bytes == 4
+            && matches!(capability, (8, 0) | (9 | 10, _))
+            && expected_pairs(&layout, width, samples) >= 8.0 * layout.estimated_tiles();
         Self::with(axes, width, bytes, tensor)
     }
 
@@ -82,10 +94,10 @@ impl SpreadingConfig {
     /// Returns the configuration of blocks that spread a whole tile, if they may save the kernel that adds segments.
     /// The GPU must have room for all tiles, and evenly distributed samples must be few in each.
     pub fn for_few_samples(&self, properties: &Properties, layout: &TileLayout, samples: usize) -> Option<Self> {
-        let tiles = layout.tiles.iter().map(|&n| n as usize).product::<usize>();
+        let tiles = layout.estimated_tiles();
         let of_tiles = self.of_tiles(properties.shared);
-        let segments = expected_pairs(layout, self.width, samples) / (tiles * self.length(0).usual) as f64;
-        of_tiles.has_room(properties, 2.max(segments.ceil() as usize), tiles).then_some(of_tiles)
+        let segments = expected_pairs(layout, self.width, samples) / (tiles * self.length(0).usual as f64);
+        of_tiles.has_room(properties, 2.max(segments.ceil() as usize), tiles as usize).then_some(of_tiles)
     }
 
     pub fn kernels(&self, degree: usize) -> Kernels {
@@ -168,7 +180,7 @@ impl InterpolationConfig {
         let read = (samples as f64) * (width as f64).powi(axes as i32);
         let fits = |(room, g): &(usize, InterpolationConfig)| {
             let layout = g.layout(size);
-            let tiles: f64 = layout.tiles.iter().map(|&n| f64::from(n)).product();
+            let tiles = layout.estimated_tiles();
             let extent = g.extent();
             g.shared() <= *room
                 && (0..3).all(|a| size[a] == 1 || extent[a] <= 2 * size[a])
@@ -214,6 +226,13 @@ impl InterpolationConfig {
     pub fn restores(&self, samples: usize, arrays: usize, cache: usize) -> bool {
         let array = samples.saturating_mul(2 * self.bytes);
         self.axes == 2 && array > cache / 4 && array.saturating_mul(arrays) > cache / 2
+    }
+
+    /// Returns whether values in any order are faster all the same, since `near` of `samples` points are at most 32
+    /// places from the point of the previous value. In double precision two values fill a sector of memory, so that a
+    /// few neighbours are enough.
+    pub fn is_local(&self, near: u64, samples: u64) -> bool {
+        near as f64 >= samples as f64 * if self.bytes == 8 { 1.0 / 8.0 } else { 2.0 / 3.0 }
     }
 
     /// Returns the shared memory of a block, as in the kernel.
@@ -309,11 +328,12 @@ pub fn plan_kernels<T: Real>(
 ) -> Vec<Kernels> {
     let (axes, width, bytes) = (grid.len(), taps[0].len(), size_of::<T>());
     let degree = padded_degree(taps.len() - 1);
-    let spreading = SpreadingConfig::new(axes, width, bytes, properties.capability);
-    let gathering = InterpolationConfig::new(axes, width, bytes, three(grid), samples, properties.shared);
+    let size = three(grid);
+    let spreading = SpreadingConfig::new(axes, width, bytes, size, samples, properties.capability);
+    let gathering = InterpolationConfig::new(axes, width, bytes, size, samples, properties.shared);
     let sorting = SortConfig::new(axes, bytes, samples, properties.shared);
     let mut all = vec![sort::kernels(), sorting.kernels(), spreading.kernels(degree), gathering.kernels(degree)];
-    let of_tiles = spreading.for_few_samples(properties, &spreading.layout(three(grid)), samples);
+    let of_tiles = spreading.for_few_samples(properties, &spreading.layout(size), samples);
     all.extend(of_tiles.map(|of_tiles| of_tiles.kernels(degree)));
     all
 }

@@ -384,7 +384,7 @@ pub fn bytes(
     longest: impl Fn(usize) -> usize,
     gathering: GatherSegments,
 ) -> f64 {
-    let tiles = [spread, gather].map(|layout| layout.tiles.iter().map(|&n| f64::from(n)).product::<f64>());
+    let tiles = [spread, gather].map(TileLayout::estimated_tiles);
     let cells = spread.size.iter().map(|&n| f64::from(n)).product::<f64>();
     let pairs = pairs_bound(samples, tiles_touched(spread, taps)).map_or(pairs, |bound| bound as f64);
     let lengths = [longest(pairs as usize), gathering.samples];

@@ -54,6 +54,11 @@ impl TileLayout {
         TileLayout { size: short(size), tile: short(tile), tiles: short(tiles) }
     }
 
+    /// Returns the number of tiles, for estimates: it cannot overflow.
+    pub fn estimated_tiles(&self) -> f64 {
+        self.tiles.iter().map(|&n| f64::from(n)).product()
+    }
+
     /// Returns the number of tiles; an error if tiles times `keys` exceeds the kernels' range.
     pub fn count(&self, keys: usize) -> Result<usize> {
         let tiles = checked_product(&self.tiles.map(|n| n as usize), "the tiles of the grid")?;
