@@ -13,6 +13,7 @@
 //   BLOCKS    blocks that a multiprocessor must hold (limits registers)
 //   ROWS      1 if the points of a line are neighbours in memory, 0 if neighbouring lines are
 //   FUSED     1 to compile the kernels of convolutions too
+//   MAPS      1 to compile the kernels that multiply by coil maps too
 //
 // They need LINES * PITCH complex numbers of shared memory (see `Exchange`), or none with one pass.
 //
@@ -413,6 +414,94 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     load<false, false>(v, in, lines, from, nullptr, true, {});
     passes<false, 0, false>(v, twiddle, Store<true>{out, lines, to, factor, true, check});
 }
+
+#if MAPS
+// Maps of one coil after the other, `step` elements apart, each in the arrangement of the image.
+struct Maps {
+    const cplx *of;
+    long long step;
+};
+
+// From lines of one image times the maps of the coils, line axis 1, to whole lines, with exp(-i).
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    fft_up_maps(const cplx *__restrict__ in, Maps maps, cplx *out, Lines lines, Side from, Side to,
+                const cplx *__restrict__ twiddle) {
+    begin_kernel();
+    constexpr int R = radix<false, 0>();
+    cplx v[EACH<R>][R];
+    load<false, true>(v, in, lines, from, nullptr, false, {});
+#pragma unroll
+    for (int b = 0; b < EACH<R>; b++) {
+        Butterfly f = butterfly<R>(b);
+        unsigned q = blockIdx.x * LINES + f.line;
+        const cplx *map = maps.of + start(lines, from, q) + q / lines.n0 * maps.step;
+#pragma unroll
+        for (int m = 0; m < R; m++) {
+            int i = image_index(from, f.j + m * (N / R), N);
+            if (f.exists && q < lines.count && (unsigned)i < (unsigned)from.n)
+                v[b][m] = times(map[(unsigned long long)from.along * (unsigned)i], v[b][m]);
+        }
+    }
+    passes<false, 0, false>(v, twiddle, Store<false>{out, lines, to, nullptr, false, {}});
+}
+
+// Adds the last pass' points, times the conjugate of a coil's map, to lines of the image.
+struct AddMapped {
+    cplx *out;
+    const cplx *__restrict__ map;
+    const Lines &lines;
+    const Side &side;
+
+    template <int R>
+    __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
+        // Points that are loaded together.
+        constexpr int SOME = R % 2 ? 1 : 2;
+#pragma unroll
+        for (int b = 0; b < EACH<R>; b++) {
+            Butterfly f = butterfly<R>(b);
+            unsigned q = blockIdx.x * LINES + f.line;
+            if (!f.exists || q >= lines.count) continue;
+            long long line = start(lines, side, q);
+            const cplx *from = map + line;
+            cplx *to = out + line;
+#pragma unroll
+            for (int first = 0; first < R; first += SOME) {
+                cplx s[SOME], y[SOME];
+#pragma unroll
+                for (int k = 0; k < SOME; k++) {
+                    int i = image_index(side, f.j + (first + k) * (N / R), N);
+                    if ((unsigned)i >= (unsigned)side.n) continue;
+                    s[k] = from[(unsigned long long)side.along * (unsigned)i];
+                    y[k] = to[(unsigned long long)side.along * (unsigned)i];
+                }
+#pragma unroll
+                for (int k = 0; k < SOME; k++) {
+                    int i = image_index(side, f.j + (first + k) * (N / R), N);
+                    if ((unsigned)i >= (unsigned)side.n) continue;
+                    cplx z = exchanged(v[b][first + k], true);
+                    y[k].x += s[k].x * z.x + s[k].y * z.y;
+                    y[k].y += s[k].x * z.y - s[k].y * z.x;
+                    to[(unsigned long long)side.along * (unsigned)i] = y[k];
+                }
+            }
+        }
+    }
+};
+
+// From whole lines of `coils` images, `step` elements apart, with exp(+i), times the conjugate maps, added to lines of
+// one image in the order of the coils.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    fft_down_maps(const cplx *in, Maps maps, cplx *out, Lines lines, Side from, Side to, int coils, long long step,
+                  const cplx *__restrict__ twiddle) {
+    begin_kernel();
+    constexpr int R = radix<false, 0>();
+    for (int c = 0; c < coils; c++) {
+        cplx v[EACH<R>][R];
+        load<false, false>(v, in + c * step, lines, from, nullptr, true, {});
+        passes<false, 0, true>(v, twiddle, AddMapped{out, maps.of + c * maps.step, lines, to});
+    }
+}
+#endif
 
 #if FUSED && ROWS
 // Stores the real parts of the last pass' points, times `scale`.

@@ -365,6 +365,18 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Computes y(r) = sum_s q(r - s) x(s), for one or several images per kernel. The images of the first kernel come
     /// first.
     fn convolve(&self, c: &Self::Convolver, kernels: Range<usize>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
+    /// Computes y(r) = y(r) + sum_c conj(S_c(r)) sum_s q(r - s) S_c(s) x(s) for the coil maps S, with one kernel. `images`
+    /// and `products` are scratch of the maps' length.
+    fn convolve_coils(
+        &self,
+        c: &Self::Convolver,
+        maps: Complexes<Self, T>,
+        x: Complexes<Self, T>,
+        [images, products]: [ComplexesMut<Self, T>; 2],
+        y: ComplexesMut<Self, T>,
+    ) {
+        convolve_coil_images(self, c, maps, x, [images, products], y);
+    }
 
     /// Plans direct sums between samples at `k` and voxels: the grid of `dims`, or the positions `voxels` (one slice
     /// per axis) if given.
@@ -522,4 +534,18 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     );
     /// Computes y = a A x + b y.
     fn csr_multiply(&self, a: f64, matrix: Csr<Self, T>, x: Complexes<Self, T>, b: f64, y: ComplexesMut<Self, T>);
+}
+
+/// Computes [`Backend::convolve_coils`] by its three steps.
+pub fn convolve_coil_images<T: Real, B: Backend<T>>(
+    b: &B,
+    c: &B::Convolver,
+    maps: Complexes<B, T>,
+    x: Complexes<B, T>,
+    [mut images, mut products]: [ComplexesMut<B, T>; 2],
+    y: ComplexesMut<B, T>,
+) {
+    b.multiply(B::shorten(maps), x, B::reborrow(&mut images));
+    b.convolve(c, 0..1, B::as_view(&images), B::reborrow(&mut products));
+    b.add_conj_products(maps, B::as_view(&products), y);
 }

@@ -84,6 +84,18 @@ impl<T: Real, B: Backend<T>> Toeplitz<T, B> {
         backend.convolve(&self.convolver, kernels, x, y);
     }
 
+    /// Adds sum_c S_c^H T_0 S_c x to y, for the coil maps S. `scratch` is two arrays of the maps' length.
+    pub fn add_coils(
+        &self,
+        backend: &B,
+        maps: Complexes<B, T>,
+        x: Complexes<B, T>,
+        scratch: [ComplexesMut<B, T>; 2],
+        y: ComplexesMut<B, T>,
+    ) {
+        backend.convolve_coils(&self.convolver, maps, x, scratch, y);
+    }
+
     /// Writes the spectra to a file that becomes one of `files`. `key` identifies the input of Q.
     pub fn save(&self, backend: &B, files: &mut AtomicFiles, path: &Path, key: &QKey) -> Result<()> {
         let temporary = files.add(path)?;

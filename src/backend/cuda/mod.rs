@@ -35,8 +35,8 @@ mod vector;
 
 use super::spectral_sums::{SpectralSums, SpectralWindow};
 use super::{
-    Backend, ChebyshevSeries, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element, MapPresence, Reals,
-    Sink, Source, Span, Spoke, ValueCheck,
+    convolve_coil_images, Backend, ChebyshevSeries, Complexes, ComplexesMut, Csr, DeviceSlice, DeviceSliceMut, Element,
+    MapPresence, Reals, Sink, Source, Span, Spoke, ValueCheck,
 };
 use crate::base::error::Result;
 use crate::base::geometry::CheckedValues;
@@ -358,6 +358,22 @@ impl<T: Real> Backend<T> for Cuda<T> {
     }
     fn convolve(&self, c: &Convolver<T>, kernels: Range<usize>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
         c.convolve(&self.gpu, kernels, x, y);
+    }
+    fn convolve_coils(
+        &self,
+        c: &Convolver<T>,
+        maps: Complexes<Self, T>,
+        x: Complexes<Self, T>,
+        [images, mut products]: [ComplexesMut<Self, T>; 2],
+        mut y: ComplexesMut<Self, T>,
+    ) {
+        if !c.has_coils() {
+            return convolve_coil_images(self, c, maps, x, [images, products], y);
+        }
+        let is_added = c.convolve_coils(&self.gpu, maps, x, products.reborrow(), y.reborrow());
+        if !is_added {
+            self.add_conj_products(maps, products.as_slice(), y);
+        }
     }
 
     fn direct_sum(

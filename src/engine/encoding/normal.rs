@@ -36,14 +36,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         for coils in self.batches(self.coils) {
             interrupt::check("E^H W E")?;
             let voxels = 0..coils.len() * self.voxels;
-            self.multiply_maps(coils.clone(), x, b.view_mut(&mut images).part(voxels.clone()))?;
-            toeplitz.apply(
-                b,
-                0..1,
-                b.view(&images).part(voxels.clone()),
-                b.view_mut(&mut products).part(voxels.clone()),
-            );
-            self.add_maps(coils, b.view(&products).part(voxels), B::reborrow(&mut y))?;
+            self.with_coil_maps(coils, |maps| {
+                let scratch = [&mut images, &mut products].map(|array| b.view_mut(array).part(voxels.clone()));
+                toeplitz.add_coils(b, maps, B::shorten(x), scratch, B::reborrow(&mut y));
+            })?;
         }
         Ok(())
     }

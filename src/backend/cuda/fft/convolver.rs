@@ -6,7 +6,8 @@
 //! some planes are convolved at once, so that the doubled grid is never stored. Then z is transformed back. In 2D, an
 //! image is one such plane.
 
-use super::lines::{arrays_at_once, check, place_kernels, Arrangement, Buffers, ImageEnd, LineFft, Lines, Side};
+use super::line_layout::{place_kernels, Arrangement, Steps};
+use super::lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use crate::backend::cuda::runtime::Function;
@@ -97,6 +98,12 @@ impl Sizes {
     }
 }
 
+/// Returns the steps of the kernels for an axis. z lines are not part of planes. The axis that is transformed first is
+/// multiplied by coil maps.
+pub fn steps(ndim: usize, axis: usize) -> Steps {
+    Steps { fused: axis < 2, maps: axis == if ndim == 2 { 0 } else { 2 } }
+}
+
 impl<T: Real> Convolver<T> {
     /// Implements [`crate::backend::Backend::convolver`].
     pub fn new(gpu: &Gpu, dims: &[usize], kernels: usize) -> Result<Self> {
@@ -115,8 +122,7 @@ impl<T: Real> Convolver<T> {
         }
         let fft = |a: usize| {
             let (arrangement, lines) = sizes.lines(a);
-            // z lines are only transformed.
-            LineFft::new(gpu, sizes.grid[a], arrangement, lines, a < 2)
+            LineFft::new(gpu, sizes.grid[a], arrangement, lines, steps(sizes.ndim, a))
         };
         let ffts = (0..dims.len()).map(fft).collect::<Result<_>>()?;
         let place = gpu.function(&place_kernels(size_of::<T>()), "place_kernel", 0)?;
@@ -202,8 +208,7 @@ impl<T: Real> Convolver<T> {
         assert!(x.len() == images * kernels.len() * each && y.len() == x.len());
         // The work of two callers must not alternate on the scratch.
         let mut scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
-        let lines = (0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1);
-        let most = self.sizes.images.min(arrays_at_once(lines));
+        let most = self.images_at_once();
         // Either several kernels at once with all their images, or some images of one kernel. In 3D, lines of several
         // kernels have only one image of each.
         let several = self.sizes.ndim < 3 || images == 1;
@@ -224,6 +229,51 @@ impl<T: Real> Convolver<T> {
         }
     }
 
+    /// Returns the maximum number of images that are transformed at once.
+    fn images_at_once(&self) -> usize {
+        let lines = (0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1);
+        self.sizes.images.min(arrays_at_once(lines))
+    }
+
+    /// Returns whether [`Convolver::convolve_coils`] exists for images of this size.
+    pub fn has_coils(&self) -> bool {
+        self.ffts[if self.sizes.ndim == 2 { 0 } else { 2 }].has_maps()
+    }
+
+    /// Implements [`crate::backend::Backend::convolve_coils`]. Returns whether the images have been added to y. In 2D
+    /// they are in `products`: there are so few lines that lines of several coils are transformed by different blocks.
+    pub fn convolve_coils(
+        &self,
+        gpu: &Gpu,
+        maps: ComplexSlice<T>,
+        x: ComplexSlice<T>,
+        mut products: ComplexSliceMut<T>,
+        y: ComplexSliceMut<T>,
+    ) -> bool {
+        let (each, most) = (self.voxels(), self.images_at_once());
+        let coils = maps.len() / each;
+        assert!(x.len() == each && y.len() == each && maps.len() == coils * each && products.len() == maps.len());
+        // The work of two callers must not alternate on the scratch.
+        let mut scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
+        for first in (0..coils).step_by(most) {
+            let voxels = first * each..(first + most).min(coils) * each;
+            let (count, maps) = (voxels.len() / each, maps.part(voxels.clone()));
+            if self.sizes.ndim == 2 {
+                let planes = Planes { lines: [count, 1], first: 0, steps: [0, 0] };
+                let mut buffers = Buffers::Two(x, products.reborrow().part(voxels));
+                self.convolve_planes(gpu, &planes, &mut buffers, Some(maps), &mut scratch.rows);
+                continue;
+            }
+            let ConvolverScratch { columns, rows } = &mut *scratch;
+            let (z, [image, whole]) = (&self.ffts[2], self.z_sides());
+            let (plane, used) = (self.sizes.n[0] * self.sizes.n[1], 0..count * self.column_len());
+            z.up_maps(gpu, Lines::new([plane, count, 1]), x, maps, &columns.view_mut(), [image.of_all_coils(), whole]);
+            self.convolve_columns(gpu, 0..1, count, columns, rows);
+            z.down_maps(gpu, Lines::new([plane, 1, 1]), columns.view().part(used), maps, &y, [whole, image]);
+        }
+        self.sizes.ndim > 2
+    }
+
     /// Convolves 2D images, those of all these kernels.
     fn convolve_2d(
         &self,
@@ -239,7 +289,7 @@ impl<T: Real> Convolver<T> {
             first: self.of(kernels.start).start,
             steps: [0, self.sizes.points()],
         };
-        self.convolve_planes(gpu, &planes, &mut Buffers::Two(x, y), rows);
+        self.convolve_planes(gpu, &planes, &mut Buffers::Two(x, y), None, rows);
     }
 
     /// Convolves 3D images of one kernel, or one image of each of these kernels.
@@ -252,14 +302,36 @@ impl<T: Real> Convolver<T> {
         y: ComplexSliceMut<T>,
         scratch: &mut ConvolverScratch<T>,
     ) {
-        let ([nx, ny, nz], [gx, gy, gz], points) = (self.sizes.n, self.sizes.grid, self.sizes.points());
-        let plane = nx * ny;
-        let z_lines = Lines::new([plane, images, 1]);
-        let (z_image, z_whole) =
-            (Side::new([1, plane * nz, 0], plane, nz, 0), Side::new([1, plane * gz, 0], plane, gz, 0));
-        let z = &self.ffts[2];
+        let ([nx, ny, _], z, [image, whole]) = (self.sizes.n, &self.ffts[2], self.z_sides());
+        let lines = Lines::new([nx * ny, images, 1]);
         let ConvolverScratch { columns, rows } = scratch;
-        z.up(gpu, z_lines, &Buffers::Two(x, columns.view_mut()), [z_image, z_whole], ImageEnd::PLAIN);
+        z.up(gpu, lines, &Buffers::Two(x, columns.view_mut()), [image, whole], ImageEnd::PLAIN);
+        self.convolve_columns(gpu, kernels, images, columns, rows);
+        z.down(gpu, lines, &Buffers::Two(columns.view(), y), [whole, image], ImageEnd::PLAIN);
+    }
+
+    /// Returns the sides of z lines in the image and on the doubled grid. Images are the second axis of the lines.
+    fn z_sides(&self) -> [Side; 2] {
+        let ([nx, ny, nz], gz, plane) = (self.sizes.n, self.sizes.grid[2], self.sizes.n[0] * self.sizes.n[1]);
+        [Side::new([1, nx * ny * nz, 0], plane, nz, 0), Side::new([1, self.column_len(), 0], plane, gz, 0)]
+    }
+
+    /// Returns the elements of an image whose z lines are on the doubled grid.
+    fn column_len(&self) -> usize {
+        self.sizes.n[0] * self.sizes.n[1] * self.sizes.grid[2]
+    }
+
+    /// Convolves the planes of images whose z lines are transformed.
+    fn convolve_columns(
+        &self,
+        gpu: &Gpu,
+        kernels: Range<usize>,
+        images: usize,
+        columns: &mut DeviceArray<Complex<T>>,
+        rows: &mut DeviceArray<Complex<T>>,
+    ) {
+        let ([gx, gy, gz], points) = (self.sizes.grid, self.sizes.points());
+        let plane = self.sizes.n[0] * self.sizes.n[1];
         let per_image = if kernels.len() > 1 { points } else { 0 };
         // Several images at once, or a part of the planes of one.
         let (images_at_once, planes_at_once) = ((self.sizes.planes / gz).max(1), self.sizes.planes.min(gz));
@@ -273,42 +345,42 @@ impl<T: Real> Convolver<T> {
                 };
                 let begin = (image * gz + first) * plane;
                 let elements = begin..begin + lines[0] * lines[1] * plane;
-                self.convolve_planes(gpu, &planes, &mut Buffers::InPlace(columns.view_mut().part(elements)), rows);
+                let mut planes_of = Buffers::InPlace(columns.view_mut().part(elements));
+                self.convolve_planes(gpu, &planes, &mut planes_of, None, rows);
             }
         }
-        z.down(gpu, z_lines, &Buffers::Two(columns.view(), y), [z_whole, z_image], ImageEnd::PLAIN);
     }
 
-    /// Convolves planes, [plane][y][x].
+    /// Convolves planes, [plane][y][x]. With `maps`, the input is one image, and plane c is this image times map c.
     fn convolve_planes(
         &self,
         gpu: &Gpu,
         planes: &Planes,
         buffers: &mut Buffers<'_, T>,
+        maps: Option<ComplexSlice<T>>,
         rows: &mut DeviceArray<Complex<T>>,
     ) {
         let ([nx, ny, _], [gx, gy, _]) = (self.sizes.n, self.sizes.grid);
         let [inner, outer] = planes.lines;
-        let x_lines = Lines::new([ny * inner * outer, 1, 1]);
-        let (x_image, x_whole) = (Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0));
-        self.ffts[0].up(
-            gpu,
-            x_lines,
-            &Buffers::Two(buffers.input(), rows.view_mut()),
-            [x_image, x_whole],
-            ImageEnd::PLAIN,
-        );
+        // Planes are the second axis of the lines.
+        let x_lines = Lines::new([ny, inner * outer, 1]);
+        let (x_image, x_whole) = (Side::new([nx, nx * ny, 0], 1, nx, 0), Side::new([gx, gx * ny, 0], 1, gx, 0));
+        match maps {
+            Some(maps) => {
+                let sides = [x_image.of_all_coils(), x_whole];
+                self.ffts[0].up_maps(gpu, x_lines, buffers.input(), maps, &rows.view_mut(), sides);
+            }
+            None => {
+                let to_rows = Buffers::Two(buffers.input(), rows.view_mut());
+                self.ffts[0].up(gpu, x_lines, &to_rows, [x_image, x_whole], ImageEnd::PLAIN);
+            }
+        }
         let image = Side::new([1, gx * ny, gx * ny * inner], gx, ny, 0);
         let whole = Side::new([1, planes.steps[0], planes.steps[1]], gx, gy, 0);
         let spectra = self.spectrum.view().part(planes.first..self.spectrum.len());
         self.ffts[1].convolve(gpu, Lines::new([gx, inner, outer]), &rows.view_mut(), image, spectra, whole);
-        self.ffts[0].down(
-            gpu,
-            x_lines,
-            &Buffers::Two(rows.view(), buffers.output()),
-            [x_whole, x_image],
-            ImageEnd::PLAIN,
-        );
+        let from_rows = Buffers::Two(rows.view(), buffers.output());
+        self.ffts[0].down(gpu, x_lines, &from_rows, [x_whole, x_image], ImageEnd::PLAIN);
     }
 }
 

@@ -1,6 +1,6 @@
-//! Transforms of the lines of an array along one axis: the kernels of kernels/fft.cu and their compile-time parameters.
+//! Transforms of the lines of an array along one axis, by the kernels of kernels/fft.cu.
 
-use crate::backend::cuda::compile::Kernels;
+use super::line_layout::{any_radices, pass_kernels, Arrangement, LineLayout, Steps};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::kernel_check::CheckArguments;
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
@@ -14,12 +14,6 @@ use std::sync::Mutex;
 
 /// Bytes of lines that passes through global memory process at once.
 const SCRATCH: usize = 32 << 20;
-/// Number of blocks that fill a GPU; if there are fewer, blocks are made smaller. A constant, so that kernels are the
-/// same for all GPUs of an architecture.
-const MANY_BLOCKS: usize = 128;
-/// Maximum number of threads per block.
-const MANY_THREADS: usize = 512;
-
 /// Lines to transform. Line q is line (q mod n0, q / n0 mod n1, q / (n0 n1)) of three axes. Same layout as in the
 /// kernels.
 #[repr(C)]
@@ -56,6 +50,11 @@ impl Side {
         Side { across: across.map(|a| a as i64), along: along as u32, n: n as i32, origin: origin as i32 }
     }
 
+    /// Returns this side for one image that all coils share. Coils are the second axis of the lines.
+    pub fn of_all_coils(self) -> Side {
+        Side { across: [self.across[0], 0, self.across[2]], ..self }
+    }
+
     /// Returns the number of elements from the first of these lines to the last, the minimum length of an array.
     fn extent(&self, lines: Lines) -> usize {
         let (n0, n1) = (u64::from(lines.n0), u64::from(lines.n1));
@@ -69,6 +68,14 @@ impl Side {
         assert!(array.len() >= self.extent(lines), "{lines:?} {self:?} of {} elements", array.len());
         array.pointer()
     }
+}
+
+/// Maps of coils, `step` elements apart. Same layout as in the kernels.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Maps<T> {
+    of: DevicePointer<Complex<T>>,
+    step: i64,
 }
 
 /// Source and destination of the lines of a transform.
@@ -119,166 +126,6 @@ pub fn check(lines: &[usize]) -> Result<()> {
 /// Returns the maximum number of arrays of `lines` lines that are transformed at once.
 pub fn arrays_at_once(lines: usize) -> usize {
     (i32::MAX as usize / lines).max(1)
-}
-
-/// Arrangement of the lines of an array in memory.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Arrangement {
-    /// Points of a line are neighbours.
-    Rows,
-    /// Lines are neighbours.
-    Columns,
-}
-
-/// Compile-time parameters of the kernels for lines in shared memory.
-#[derive(Debug, Clone, PartialEq)]
-struct LineLayout {
-    /// Radices of the passes.
-    radices: Vec<usize>,
-    /// Lines per block.
-    lines: usize,
-    threads: usize,
-    /// Blocks per multiprocessor.
-    blocks: usize,
-}
-
-/// Returns the smallest number of radices of at most `most` with the product n, and of those the ones with the smallest
-/// maximum, in descending order.
-fn radices(n: usize, most: usize) -> Option<Vec<usize>> {
-    (1..=n.ilog2().max(1)).find_map(|count| radices_of_count(n, count, most))
-}
-
-/// Returns `count` radices as [`radices`], if fewer do not suffice.
-fn radices_of_count(n: usize, count: u32, most: usize) -> Option<Vec<usize>> {
-    if count == 1 {
-        return (n <= most).then(|| vec![n]);
-    }
-    // The largest radix is at least the root of n.
-    let is_largest = |radix: &usize| radix.checked_pow(count).is_none_or(|power| power >= n);
-    let mut divisors = (2..=most.min(n)).filter(|radix| n.is_multiple_of(*radix)).filter(is_largest);
-    divisors.find_map(|radix| Some([&[radix], &radices_of_count(n / radix, count - 1, radix)?[..]].concat()))
-}
-
-/// Returns radices for any n. Only products of few small primes are fast.
-fn any_radices(n: usize) -> Vec<usize> {
-    let mut most = 16;
-    loop {
-        if let Some(radices) = radices(n, most) {
-            return radices;
-        }
-        most += 1;
-    }
-}
-
-impl LineLayout {
-    /// Returns a fast layout for `count` lines of n points of real numbers of `bytes` bytes, if a block has `shared`
-    /// bytes of shared memory. Returns `None` if not one line fits. The numbers are from measurements on an H200.
-    fn new(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Option<LineLayout> {
-        let few = count < 8 * MANY_BLOCKS;
-        let single = bytes == 4;
-        // Two passes if registers hold such radices, and enough threads remain to hide memory latency.
-        let most = match arrangement {
-            _ if !single || few => 16,
-            Arrangement::Rows if n == 24 * 16 => 24,
-            Arrangement::Columns if n.is_multiple_of(16) && n <= 32 * 16 => 32,
-            _ => 20,
-        };
-        let two = radices(n, most).filter(|r| matches!(r[..], [_] | [..=20, _] | [_, 16]));
-        let radices = two.unwrap_or_else(|| any_radices(n));
-        // Butterflies per line in the pass that determines the number of threads.
-        let across = match radices[..] {
-            [radix] => n / radix,
-            [radix, _] if radix > 20 => n / radix,
-            [_, radix, ..] => n / radix,
-            [] => n,
-        };
-        let mut lines = match arrangement {
-            Arrangement::Columns => {
-                // 128 bytes of neighbours.
-                let mut lines = 64 / bytes;
-                while lines * across < 64 && lines < 64 {
-                    lines *= 2;
-                }
-                while lines * across > MANY_THREADS && lines > 1 {
-                    lines /= 2;
-                }
-                lines
-            }
-            Arrangement::Rows => 1 << (160 / across.min(160)).min(64).ilog2(),
-        };
-        // Fewer lines per block rather than few blocks, but at least 32 bytes of neighbours or 64 threads.
-        let least = if arrangement == Arrangement::Columns { 16 / bytes } else { 1 };
-        while count.div_ceil(lines) < MANY_BLOCKS && lines > least && lines * across >= 128 {
-            lines /= 2;
-        }
-        let layout = |lines: usize| {
-            let threads = (lines * across).min(MANY_THREADS);
-            // Registers of a multiprocessor for this number of threads.
-            let resident = match radices[0] {
-                ..=10 => [1024, 640],
-                11..=16 => [768, 512],
-                17..=20 => [640, 384],
-                _ => [512, 256],
-            }[usize::from(!single)];
-            LineLayout { radices: radices.clone(), lines, threads, blocks: (resident / threads).clamp(1, 16) }
-        };
-        while lines > 1 && layout(lines).shared(n, arrangement, bytes) > shared {
-            lines /= 2;
-        }
-        // More points per thread would not fit in registers.
-        Some(layout(lines)).filter(|l| l.shared(n, arrangement, bytes) <= shared && lines * n <= 64 * l.threads)
-    }
-
-    /// Returns the shared memory in bytes, as the kernels use it in either order of the passes.
-    fn shared(&self, n: usize, arrangement: Arrangement, bytes: usize) -> usize {
-        let [first, .., last] = self.radices[..] else { return 0 };
-        let pitch = |first: usize| {
-            let padded = first % 2 == 0 && (arrangement == Arrangement::Rows || self.lines * 2 * bytes < 128);
-            if padded {
-                n + n / first
-            } else {
-                n
-            }
-        };
-        self.lines * pitch(first).max(pitch(last)) * 2 * bytes
-    }
-
-    fn kernels(&self, arrangement: Arrangement, bytes: usize, fused: bool) -> Kernels {
-        let numbers = [
-            ("LINES", self.lines),
-            ("THREADS", self.threads),
-            ("BLOCKS", self.blocks),
-            ("ROWS", usize::from(arrangement == Arrangement::Rows)),
-            ("FUSED", usize::from(fused)),
-        ];
-        let radices: Vec<String> = self.radices.iter().map(|r| r.to_string()).collect();
-        Kernels::new("fft", SOURCE, bytes, &numbers).with("RADICES", radices.join(","))
-    }
-}
-
-const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
-
-/// Returns the kernels that [`LineFft::new`] uses for a plan's grid, if a block has `shared` bytes of shared memory.
-pub fn plan_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Vec<Kernels> {
-    match LineLayout::new(n, arrangement, bytes, count, shared) {
-        Some(layout) => vec![layout.kernels(arrangement, bytes, false)],
-        None => any_radices(n).into_iter().map(|radix| pass_kernels(radix, bytes)).collect(),
-    }
-}
-
-/// Returns the kernels for lines of n points, if these fit in 64 KiB of shared memory.
-pub fn usual_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, fused: bool) -> Option<Kernels> {
-    LineLayout::new(n, arrangement, bytes, count, 64 << 10).map(|layout| layout.kernels(arrangement, bytes, fused))
-}
-
-/// Returns the kernels for one pass through global memory.
-fn pass_kernels(radix: usize, bytes: usize) -> Kernels {
-    Kernels::new("fft_pass", SOURCE, bytes, &[("RADIX", radix)])
-}
-
-/// Returns the kernels that place a convolution kernel on the doubled grid.
-pub fn place_kernels(bytes: usize) -> Kernels {
-    Kernels::new("fft_place", SOURCE, bytes, &[])
 }
 
 /// Returns exp(-i 2 pi k / n).
@@ -332,6 +179,8 @@ enum Strategy<T: Real> {
         down: Function,
         /// Kernels for convolutions: to real parts, or there and back.
         fused: Option<Function>,
+        /// Transforms of images times coil maps, and to images times conjugate maps.
+        maps: Option<[Function; 2]>,
         roots: DeviceArray<Complex<T>>,
     },
     /// Lines that do not fit in shared memory, one pass after the other.
@@ -392,9 +241,8 @@ impl<T: Real> ImageEnd<'_, T> {
 }
 
 impl<T: Real> LineFft<T> {
-    /// Creates the transform of lines of n points, `count` of them in an array. `fused` adds the kernels for
-    /// convolutions.
-    pub fn new(gpu: &Gpu, n: usize, arrangement: Arrangement, count: usize, fused: bool) -> Result<Self> {
+    /// Creates the transform of lines of n points, `count` of them in an array.
+    pub fn new(gpu: &Gpu, n: usize, arrangement: Arrangement, count: usize, steps: Steps) -> Result<Self> {
         let bytes = size_of::<T>();
         let what = "the roots of an FFT";
         let Some(layout) = LineLayout::new(n, arrangement, bytes, count, gpu.properties().shared) else {
@@ -411,13 +259,13 @@ impl<T: Real> LineFft<T> {
                 scratch: Mutex::new([lines()?, lines()?]),
             }));
         };
-        let kernels = layout.kernels(arrangement, bytes, fused);
+        let kernels = layout.kernels(arrangement, bytes, steps);
         let shared = layout.shared(n, arrangement, bytes);
         let function = |name| gpu.function(&kernels, name, shared);
         let radices = &layout.radices;
         let of_order_n = roots_of(n);
         let mut roots: Vec<_> = twiddles(&of_order_n, radices.iter().copied()).collect();
-        if fused {
+        if steps.fused {
             roots.extend(twiddles::<T>(&of_order_n, radices.iter().rev().copied()));
         }
         // Not empty even if there is only one pass.
@@ -425,11 +273,12 @@ impl<T: Real> LineFft<T> {
         Ok(LineFft(Strategy::Shared {
             up: function("fft_up")?,
             down: function("fft_down")?,
-            fused: match (fused, arrangement) {
+            fused: match (steps.fused, arrangement) {
                 (false, _) => None,
                 (true, Arrangement::Rows) => Some(function("fft_kernel")?),
                 (true, Arrangement::Columns) => Some(function("fft_convolve")?),
             },
+            maps: if steps.maps { Some([function("fft_up_maps")?, function("fft_down_maps")?]) } else { None },
             roots: gpu.upload(&roots, what)?,
             layout,
             shared,
@@ -462,6 +311,61 @@ impl<T: Real> LineFft<T> {
         self.transform(gpu, true, lines, buffers, sides, image);
     }
 
+    /// Returns whether [`LineFft::up_maps`] and [`LineFft::down_maps`] exist for these lines.
+    pub fn has_maps(&self) -> bool {
+        matches!(&self.0, Strategy::Shared { maps: Some(_), .. })
+    }
+
+    /// Transforms lines of one image times the maps of several coils to whole lines, with exp(-i). Coils are the second
+    /// axis of the lines.
+    pub fn up_maps(
+        &self,
+        gpu: &Gpu,
+        lines: Lines,
+        image: ComplexSlice<'_, T>,
+        maps: ComplexSlice<'_, T>,
+        output: &ComplexSliceMut<'_, T>,
+        [from, to]: [Side; 2],
+    ) {
+        let Strategy::Shared { layout, shared, maps: Some([up, _]), roots, .. } = &self.0 else {
+            unreachable!("has_maps is false")
+        };
+        assert!(
+            from.across[1] == 0 && lines.count == lines.n0 * lines.n1 && maps.len() == lines.n1 as usize * image.len()
+        );
+        let maps = Maps { of: maps.pointer(), step: image.len() as i64 };
+        let (input, output) = (from.of(lines, image), to.of(lines, output.as_slice()));
+        let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
+        // SAFETY: the kernel's parameters are these; the lines are inside of the arrays, and each coil has a map as
+        // long as the image.
+        unsafe { launch!(gpu, up, grid, block, *shared; input, maps, output, lines, from, to, roots) };
+    }
+
+    /// Transforms whole lines of several coils with exp(+i), and adds them, times the conjugate maps, to lines of one
+    /// image. `lines` are those of one coil.
+    pub fn down_maps(
+        &self,
+        gpu: &Gpu,
+        lines: Lines,
+        input: ComplexSlice<'_, T>,
+        maps: ComplexSlice<'_, T>,
+        image: &ComplexSliceMut<'_, T>,
+        [from, to]: [Side; 2],
+    ) {
+        let Strategy::Shared { layout, shared, maps: Some([_, down]), roots, .. } = &self.0 else {
+            unreachable!("has_maps is false")
+        };
+        let coils = maps.len() / image.len();
+        let each = input.len() / coils;
+        assert!(maps.len() == coils * image.len() && input.len() == coils * each && each >= from.extent(lines));
+        let maps = Maps { of: maps.pointer(), step: image.len() as i64 };
+        let (input, image) = (input.pointer(), to.of(lines, image.as_slice()));
+        let ((grid, block), roots, coils, step) =
+            (layout.launch(lines.count), roots.pointer(), coils as i32, each as i64);
+        // SAFETY: the kernel's parameters are these; the lines are inside of the arrays of each coil.
+        unsafe { launch!(gpu, down, grid, block, *shared; input, maps, image, lines, from, to, coils, step, roots) };
+    }
+
     /// Transforms in one direction.
     fn transform(
         &self,
@@ -476,7 +380,7 @@ impl<T: Real> LineFft<T> {
         let factor = factor_of(factor, if inverse { to } else { from });
         match &self.0 {
             Strategy::Shared { layout, shared, up, down, roots, .. } => {
-                let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
+                let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
                 let function = if inverse { down } else { up };
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
                 unsafe {
@@ -508,7 +412,7 @@ impl<T: Real> LineFft<T> {
         let (input, output) = (from.of(lines, input), to.of(lines, output.as_slice()));
         match &self.0 {
             Strategy::Shared { layout, shared, fused, roots, .. } => {
-                let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
+                let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
                 let (fused, scale) = (fused.as_ref().expect("planned for a convolution"), T::of(scale));
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
                 unsafe { launch!(gpu, fused, grid, block, *shared; input, output, lines, from, to, scale, roots) };
@@ -536,7 +440,7 @@ impl<T: Real> LineFft<T> {
         let (columns, spectrum) = (image.of(lines, columns.as_slice()), whole.of(lines, spectrum));
         match &self.0 {
             Strategy::Shared { layout, shared, fused, roots, .. } => {
-                let ((grid, block), roots) = (layout.launch(lines), roots.pointer());
+                let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
                 let fused = fused.as_ref().expect("planned for a convolution");
                 // SAFETY: the kernel's parameters are these; the lines are inside of the arrays.
                 unsafe {
@@ -608,62 +512,9 @@ fn factor_of<T: Real>(factor: Option<DeviceSlice<'_, T>>, image: Side) -> Device
     factor.map_or(DevicePointer::NULL, |f| f.pointer())
 }
 
-impl LineLayout {
-    /// Returns grid and block of a launch for these lines.
-    fn launch(&self, lines: Lines) -> ([u32; 3], [u32; 3]) {
-        ([lines.count.div_ceil(self.lines as u32).max(1), 1, 1], [self.threads as u32, 1, 1])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn layouts_fit_every_gpu() {
-        let mut slow = 0;
-        for n in (1..=700).map(|n| 2 * n).chain([2048, 4096, 8192]) {
-            for bytes in [4, 8] {
-                for arrangement in [Arrangement::Rows, Arrangement::Columns] {
-                    for count in [1, 5, 300, 5000, 1 << 20] {
-                        for shared in [48 << 10, 64 << 10, 99 << 10, 227 << 10] {
-                            let Some(l) = LineLayout::new(n, arrangement, bytes, count, shared) else {
-                                slow += 1;
-                                assert!(n > 1000 || any_radices(n)[0] > 16, "{n} {arrangement:?} {bytes} {shared}");
-                                continue;
-                            };
-                            let context = format!("{n} {arrangement:?} {bytes} {count} {l:?}");
-                            assert_eq!(l.radices.iter().product::<usize>(), n, "{context}");
-                            assert!(l.shared(n, arrangement, bytes) <= shared, "{context}");
-                            assert!((1..=1024).contains(&l.threads) && (1..=16).contains(&l.blocks), "{context}");
-                            // Multiprocessors support at least 1024 threads.
-                            assert!(l.threads * l.blocks <= 1024, "{context}");
-                            assert!(arrangement == Arrangement::Rows || l.threads.is_multiple_of(l.lines), "{context}");
-                        }
-                    }
-                }
-            }
-        }
-        assert!(slow > 0);
-        let layout = |n, arrangement, count| LineLayout::new(n, arrangement, 4, count, 227 << 10).unwrap();
-        let columns = |n| layout(n, Arrangement::Columns, 1 << 16);
-        let is = |radices: &[usize], lines, threads, blocks| LineLayout {
-            radices: radices.to_vec(),
-            lines,
-            threads,
-            blocks,
-        };
-        // Layouts that measured fast.
-        assert_eq!(columns(160), is(&[16, 10], 16, 256, 3));
-        assert_eq!(columns(256), is(&[16, 16], 16, 256, 3));
-        assert_eq!(columns(320), is(&[20, 16], 16, 320, 2));
-        assert_eq!(columns(512), is(&[32, 16], 16, 256, 2));
-        assert_eq!(columns(480), is(&[10, 8, 6], 8, 480, 2));
-        assert_eq!(layout(160, Arrangement::Rows, 1 << 16), is(&[16, 10], 8, 128, 6));
-        assert_eq!(layout(320, Arrangement::Rows, 1 << 16), is(&[20, 16], 8, 160, 4));
-        assert_eq!(layout(512, Arrangement::Rows, 1 << 16), is(&[8, 8, 8], 2, 128, 8));
-        assert_eq!(layout(320, Arrangement::Columns, 320), is(&[8, 8, 5], 4, 160, 6));
-    }
 
     #[test]
     fn roots_are_exact_at_the_quarters_and_close_elsewhere() {

@@ -11,6 +11,7 @@
 //! on batches in 2D.
 
 mod convolver;
+mod line_layout;
 mod lines;
 
 pub use convolver::Convolver;
@@ -24,7 +25,8 @@ use crate::backend::Span;
 use crate::base::error::{checked_product, Result};
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
-use lines::{arrays_at_once, check, Arrangement, Buffers, ImageEnd, LineFft, Lines, Side};
+use line_layout::{Arrangement, Steps};
+use lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use std::ops::Range;
 
 /// See [`crate::backend::Backend::GridFft`].
@@ -62,7 +64,7 @@ impl<T: Real> GridFft<T> {
             check(&[lines])?;
             let factors: Vec<T> = correction[a].iter().map(|&c| T::of(c)).collect();
             Ok(Axis {
-                fft: LineFft::new(gpu, grid[a], arrangement, lines, false)?,
+                fft: LineFft::new(gpu, grid[a], arrangement, lines, Steps::default())?,
                 correction: gpu.upload(&factors, "the correction of the window")?,
             })
         };
@@ -164,26 +166,33 @@ pub fn plan_kernels<T: Real>(properties: &Properties, dims: &[usize], grid: &[us
     let (count, dims, grid) = (dims.len(), three_axes(dims), three_axes(grid));
     let of_axis = |a: usize| {
         let (arrangement, lines) = lines_of(a, dims, grid);
-        lines::plan_kernels(grid[a], arrangement, size_of::<T>(), lines, properties.shared)
+        line_layout::plan_kernels(grid[a], arrangement, size_of::<T>(), lines, properties.shared)
     };
     (0..count).flat_map(of_axis).collect()
 }
 
 /// Returns the kernels for grids and doubled grids of usual sizes.
 pub fn usual_kernels() -> Vec<Kernels> {
-    let mut all = vec![lines::place_kernels(4), lines::place_kernels(8)];
-    let mut add = |n, arrangement, bytes, count, fused| {
-        all.extend(lines::usual_kernels(n, arrangement, bytes, count, fused).filter(|k| !all.contains(k)))
+    let mut all = vec![line_layout::place_kernels(4), line_layout::place_kernels(8)];
+    let mut add = |n, arrangement, bytes, count, steps| {
+        let kernels = line_layout::usual_kernels(n, arrangement, bytes, count, steps);
+        all.extend(kernels.filter(|k| !all.contains(k)))
     };
-    for (fused, sizes) in [(false, &[96, 128, 160, 192, 240, 256, 320, 384, 512][..]), (true, &[128, 256, 384, 512])] {
-        for &n in sizes {
-            for bytes in [4, 8] {
-                // 3D, then 2D.
-                for lines in [n * n, n] {
-                    add(n, Arrangement::Rows, bytes, lines, fused);
-                    add(n, Arrangement::Columns, bytes, lines, fused);
-                }
+    let (rows, columns) = (Arrangement::Rows, Arrangement::Columns);
+    for bytes in [4, 8] {
+        for n in [96, 128, 160, 192, 240, 256, 320, 384, 512] {
+            // 3D, then 2D.
+            for lines in [n * n, n] {
+                add(n, rows, bytes, lines, Steps::default());
+                add(n, columns, bytes, lines, Steps::default());
             }
+        }
+        for n in [128, 256, 384, 512] {
+            for (ndim, lines) in [(3, n * n), (2, n)] {
+                add(n, rows, bytes, lines, convolver::steps(ndim, 0));
+                add(n, columns, bytes, lines, convolver::steps(ndim, 1));
+            }
+            add(n, columns, bytes, n * n, convolver::steps(3, 2));
         }
     }
     all
@@ -345,6 +354,41 @@ mod tests {
             }
             assert!(found == run(&other), "{what}");
         }
+        check_coils(gpu, &convolver, &what, (voxels, arrays), |x, y| cpu.convolve(&reference, 0..1, x, y));
+    }
+
+    /// Compares images times coil maps, convolved with the first kernel, with the same steps on the CPU.
+    fn check_coils<T: Real>(
+        gpu: &Gpu,
+        convolver: &Convolver<T>,
+        what: &str,
+        (voxels, coils): (usize, usize),
+        convolve: impl Fn(&[Complex<f64>], &mut [Complex<f64>]),
+    ) {
+        if !convolver.has_coils() {
+            return;
+        }
+        let (maps, x, before) = (random::<T>(voxels * coils), random::<T>(voxels), random::<T>(voxels));
+        let (wide_maps, wide_x, mut sum) = (wide(&maps), wide(&x), wide(&before));
+        let images: Vec<_> = wide_maps.iter().enumerate().map(|(i, s)| s * wide_x[i % voxels]).collect();
+        let mut convolved = poisoned(images.len());
+        convolve(&images, &mut convolved);
+        wide_maps.iter().zip(&convolved).enumerate().for_each(|(i, (s, z))| sum[i % voxels] += s.conj() * z);
+        let [on_maps, on_x] = [&maps, &x].map(|z| gpu.upload(z, "maps").unwrap());
+        let mut runs = (0..2).map(|_| {
+            let mut found = [before.clone(), poisoned::<T>(images.len())];
+            let [mut y, mut products] = [&found[0], &found[1]].map(|z| gpu.upload(z, "images").unwrap());
+            let is_added =
+                convolver.convolve_coils(gpu, on_maps.view(), on_x.view(), products.view_mut(), y.view_mut());
+            gpu.download(y.view(), &mut found[0]).unwrap();
+            gpu.download(products.view(), &mut found[1]).unwrap();
+            let [y, products] = found;
+            assert!(is_added || y == before, "{what}");
+            (is_added, if is_added { y } else { products })
+        });
+        let (is_added, found) = runs.next().unwrap();
+        close(&found, if is_added { &sum } else { &convolved }, &format!("{what}, coils"));
+        assert!(found == runs.next().unwrap().1, "{what}");
     }
 
     #[test]
@@ -366,5 +410,8 @@ mod tests {
         // Lines that do not fit in shared memory.
         both(&gpu, &[2, 20_000], 2);
         both(&gpu, &[16_000, 3], 1);
+        // Kernels that multiply by coil maps exist for all others.
+        let has_coils = |dims: &[usize]| Convolver::<f32>::new(&gpu, dims, 1).unwrap().has_coils();
+        assert!(has_coils(&[150, 256]) && has_coils(&[100, 80, 66]) && !has_coils(&[16_000, 3]));
     }
 }

@@ -1,0 +1,237 @@
+//! Layouts of the kernels that transform lines (kernels/fft.cu): their compile-time parameters.
+
+use crate::backend::cuda::compile::Kernels;
+
+/// Number of blocks that fill a GPU; if there are fewer, blocks are made smaller. A constant, so that kernels are the
+/// same for all GPUs of an architecture.
+const MANY_BLOCKS: usize = 128;
+/// Maximum number of threads per block.
+const MANY_THREADS: usize = 512;
+
+/// Arrangement of the lines of an array in memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Arrangement {
+    /// Points of a line are neighbours.
+    Rows,
+    /// Lines are neighbours.
+    Columns,
+}
+
+/// Steps of a convolution that kernels do besides transforms.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Steps {
+    /// Rows to real parts, or columns there and back with a spectrum.
+    pub fused: bool,
+    /// Products with coil maps.
+    pub maps: bool,
+}
+
+/// Compile-time parameters of the kernels for lines in shared memory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LineLayout {
+    /// Radices of the passes.
+    pub radices: Vec<usize>,
+    /// Lines per block.
+    lines: usize,
+    threads: usize,
+    /// Blocks per multiprocessor.
+    blocks: usize,
+}
+
+/// Returns the smallest number of radices of at most `most` with the product n, and of those the ones with the smallest
+/// maximum, in descending order.
+fn radices(n: usize, most: usize) -> Option<Vec<usize>> {
+    (1..=n.ilog2().max(1)).find_map(|count| radices_of_count(n, count, most))
+}
+
+/// Returns `count` radices as [`radices`], if fewer do not suffice.
+fn radices_of_count(n: usize, count: u32, most: usize) -> Option<Vec<usize>> {
+    if count == 1 {
+        return (n <= most).then(|| vec![n]);
+    }
+    // The largest radix is at least the root of n.
+    let is_largest = |radix: &usize| radix.checked_pow(count).is_none_or(|power| power >= n);
+    let mut divisors = (2..=most.min(n)).filter(|radix| n.is_multiple_of(*radix)).filter(is_largest);
+    divisors.find_map(|radix| Some([&[radix], &radices_of_count(n / radix, count - 1, radix)?[..]].concat()))
+}
+
+/// Returns radices for any n. Only products of few small primes are fast.
+pub fn any_radices(n: usize) -> Vec<usize> {
+    let mut most = 16;
+    loop {
+        if let Some(radices) = radices(n, most) {
+            return radices;
+        }
+        most += 1;
+    }
+}
+
+impl LineLayout {
+    /// Returns a fast layout for `count` lines of n points of real numbers of `bytes` bytes, if a block has `shared`
+    /// bytes of shared memory. Returns `None` if not one line fits. The numbers are from measurements on an H200.
+    pub fn new(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Option<LineLayout> {
+        let few = count < 8 * MANY_BLOCKS;
+        let single = bytes == 4;
+        // Two passes if registers hold such radices, and enough threads remain to hide memory latency.
+        let most = match arrangement {
+            _ if !single || few => 16,
+            Arrangement::Rows if n == 24 * 16 => 24,
+            Arrangement::Columns if n.is_multiple_of(16) && n <= 32 * 16 => 32,
+            _ => 20,
+        };
+        let two = radices(n, most).filter(|r| matches!(r[..], [_] | [..=20, _] | [_, 16]));
+        let radices = two.unwrap_or_else(|| any_radices(n));
+        // Butterflies per line in the pass that determines the number of threads.
+        let across = match radices[..] {
+            [radix] => n / radix,
+            [radix, _] if radix > 20 => n / radix,
+            [_, radix, ..] => n / radix,
+            [] => n,
+        };
+        let mut lines = match arrangement {
+            Arrangement::Columns => {
+                // 128 bytes of neighbours.
+                let mut lines = 64 / bytes;
+                while lines * across < 64 && lines < 64 {
+                    lines *= 2;
+                }
+                while lines * across > MANY_THREADS && lines > 1 {
+                    lines /= 2;
+                }
+                lines
+            }
+            Arrangement::Rows => 1 << (160 / across.min(160)).min(64).ilog2(),
+        };
+        // Fewer lines per block rather than few blocks, but at least 32 bytes of neighbours or 64 threads.
+        let least = if arrangement == Arrangement::Columns { 16 / bytes } else { 1 };
+        while count.div_ceil(lines) < MANY_BLOCKS && lines > least && lines * across >= 128 {
+            lines /= 2;
+        }
+        let layout = |lines: usize| {
+            let threads = (lines * across).min(MANY_THREADS);
+            // Registers of a multiprocessor for this number of threads.
+            let resident = match radices[0] {
+                ..=10 => [1024, 640],
+                11..=16 => [768, 512],
+                17..=20 => [640, 384],
+                _ => [512, 256],
+            }[usize::from(!single)];
+            LineLayout { radices: radices.clone(), lines, threads, blocks: (resident / threads).clamp(1, 16) }
+        };
+        while lines > 1 && layout(lines).shared(n, arrangement, bytes) > shared {
+            lines /= 2;
+        }
+        // More points per thread would not fit in registers.
+        Some(layout(lines)).filter(|l| l.shared(n, arrangement, bytes) <= shared && lines * n <= 64 * l.threads)
+    }
+
+    /// Returns the shared memory in bytes, as the kernels use it in either order of the passes.
+    pub fn shared(&self, n: usize, arrangement: Arrangement, bytes: usize) -> usize {
+        let [first, .., last] = self.radices[..] else { return 0 };
+        let pitch = |first: usize| {
+            let padded = first % 2 == 0 && (arrangement == Arrangement::Rows || self.lines * 2 * bytes < 128);
+            if padded {
+                n + n / first
+            } else {
+                n
+            }
+        };
+        self.lines * pitch(first).max(pitch(last)) * 2 * bytes
+    }
+
+    pub fn kernels(&self, arrangement: Arrangement, bytes: usize, steps: Steps) -> Kernels {
+        let numbers = [
+            ("LINES", self.lines),
+            ("THREADS", self.threads),
+            ("BLOCKS", self.blocks),
+            ("ROWS", usize::from(arrangement == Arrangement::Rows)),
+            ("FUSED", usize::from(steps.fused)),
+            ("MAPS", usize::from(steps.maps)),
+        ];
+        let radices: Vec<String> = self.radices.iter().map(|r| r.to_string()).collect();
+        Kernels::new("fft", SOURCE, bytes, &numbers).with("RADICES", radices.join(","))
+    }
+}
+
+const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
+
+/// Returns the kernels for the lines of a plan's grid, if a block has `shared` bytes of shared memory.
+pub fn plan_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Vec<Kernels> {
+    match LineLayout::new(n, arrangement, bytes, count, shared) {
+        Some(layout) => vec![layout.kernels(arrangement, bytes, Steps::default())],
+        None => any_radices(n).into_iter().map(|radix| pass_kernels(radix, bytes)).collect(),
+    }
+}
+
+/// Returns the kernels for lines of n points, if these fit in 64 KiB of shared memory.
+pub fn usual_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, steps: Steps) -> Option<Kernels> {
+    LineLayout::new(n, arrangement, bytes, count, 64 << 10).map(|layout| layout.kernels(arrangement, bytes, steps))
+}
+
+/// Returns the kernels for one pass through global memory.
+pub fn pass_kernels(radix: usize, bytes: usize) -> Kernels {
+    Kernels::new("fft_pass", SOURCE, bytes, &[("RADIX", radix)])
+}
+
+/// Returns the kernels that place a convolution kernel on the doubled grid.
+pub fn place_kernels(bytes: usize) -> Kernels {
+    Kernels::new("fft_place", SOURCE, bytes, &[])
+}
+
+impl LineLayout {
+    /// Returns grid and block of a launch for `count` lines.
+    pub fn launch(&self, count: u32) -> ([u32; 3], [u32; 3]) {
+        ([count.div_ceil(self.lines as u32).max(1), 1, 1], [self.threads as u32, 1, 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_fit_every_gpu() {
+        let mut slow = 0;
+        for n in (1..=700).map(|n| 2 * n).chain([2048, 4096, 8192]) {
+            for bytes in [4, 8] {
+                for arrangement in [Arrangement::Rows, Arrangement::Columns] {
+                    for count in [1, 5, 300, 5000, 1 << 20] {
+                        for shared in [48 << 10, 64 << 10, 99 << 10, 227 << 10] {
+                            let Some(l) = LineLayout::new(n, arrangement, bytes, count, shared) else {
+                                slow += 1;
+                                assert!(n > 1000 || any_radices(n)[0] > 16, "{n} {arrangement:?} {bytes} {shared}");
+                                continue;
+                            };
+                            let context = format!("{n} {arrangement:?} {bytes} {count} {l:?}");
+                            assert_eq!(l.radices.iter().product::<usize>(), n, "{context}");
+                            assert!(l.shared(n, arrangement, bytes) <= shared, "{context}");
+                            assert!((1..=1024).contains(&l.threads) && (1..=16).contains(&l.blocks), "{context}");
+                            // Multiprocessors support at least 1024 threads.
+                            assert!(l.threads * l.blocks <= 1024, "{context}");
+                            assert!(arrangement == Arrangement::Rows || l.threads.is_multiple_of(l.lines), "{context}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(slow > 0);
+        let layout = |n, arrangement, count| LineLayout::new(n, arrangement, 4, count, 227 << 10).unwrap();
+        let columns = |n| layout(n, Arrangement::Columns, 1 << 16);
+        let is = |radices: &[usize], lines, threads, blocks| LineLayout {
+            radices: radices.to_vec(),
+            lines,
+            threads,
+            blocks,
+        };
+        // Layouts that measured fast.
+        assert_eq!(columns(160), is(&[16, 10], 16, 256, 3));
+        assert_eq!(columns(256), is(&[16, 16], 16, 256, 3));
+        assert_eq!(columns(320), is(&[20, 16], 16, 320, 2));
+        assert_eq!(columns(512), is(&[32, 16], 16, 256, 2));
+        assert_eq!(columns(480), is(&[10, 8, 6], 8, 480, 2));
+        assert_eq!(layout(160, Arrangement::Rows, 1 << 16), is(&[16, 10], 8, 128, 6));
+        assert_eq!(layout(320, Arrangement::Rows, 1 << 16), is(&[20, 16], 8, 160, 4));
+        assert_eq!(layout(512, Arrangement::Rows, 1 << 16), is(&[8, 8, 8], 2, 128, 8));
+        assert_eq!(layout(320, Arrangement::Columns, 320), is(&[8, 8, 5], 4, 160, 6));
+    }
+}
