@@ -894,8 +894,8 @@ fn several_arrays_are_those_of_one() {
     }
 }
 
-/// Interpolates at spokes, whose values are written where they belong, and at the same samples in any order, whose values
-/// are sorted by a second kernel: each value has the same bits.
+/// Interpolates at spokes, whose values are written where they belong, and at the same samples in any order, whose
+/// values are sorted by a second kernel: each value has the same bits.
 #[test]
 fn order_of_samples_changes_no_value() {
     let Some(_one) = alone("spokes and samples in any order on a GPU") else { return };

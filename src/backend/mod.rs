@@ -365,8 +365,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Computes y(r) = sum_s q(r - s) x(s), for one or several images per kernel. The images of the first kernel come
     /// first.
     fn convolve(&self, c: &Self::Convolver, kernels: Range<usize>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>);
-    /// Computes y(r) = y(r) + sum_c conj(S_c(r)) sum_s q(r - s) S_c(s) x(s) for the coil maps S, with one kernel. `images`
-    /// and `products` are scratch of the maps' length.
+    /// Computes y(r) = y(r) + sum_c conj(S_c(r)) sum_s q(r - s) S_c(s) x(s) for the coil maps S, with the first kernel.
+    /// `images` and `products` are scratch of the maps' length.
     fn convolve_coils(
         &self,
         c: &Self::Convolver,
@@ -536,7 +536,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn csr_multiply(&self, a: f64, matrix: Csr<Self, T>, x: Complexes<Self, T>, b: f64, y: ComplexesMut<Self, T>);
 }
 
-/// Computes [`Backend::convolve_coils`] by its three steps.
+/// Computes [`Backend::convolve_coils`] in three steps.
 pub fn convolve_coil_images<T: Real, B: Backend<T>>(
     b: &B,
     c: &B::Convolver,

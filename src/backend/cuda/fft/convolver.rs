@@ -241,7 +241,7 @@ impl<T: Real> Convolver<T> {
     }
 
     /// Implements [`crate::backend::Backend::convolve_coils`]. Returns whether the images have been added to y. In 2D
-    /// they are in `products`: there are so few lines that lines of several coils are transformed by different blocks.
+    /// they are in `products`: there are few lines, and different blocks transform those of different coils.
     pub fn convolve_coils(
         &self,
         gpu: &Gpu,

@@ -17,7 +17,7 @@ pub enum Arrangement {
     Columns,
 }
 
-/// Steps of a convolution that kernels do besides transforms.
+/// Steps of a convolution that kernels do in addition to transforms.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Steps {
     /// Rows to real parts, or columns there and back with a spectrum.
