@@ -84,8 +84,8 @@ build() {
         # the time of linking.
         local flags="--remap-path-prefix=$project=/recon --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
         if [ "$name" = x86_64-windows-gnu ]; then flags="$flags -C link-arg=-Wl,--no-insert-timestamp"; fi
-        RUSTFLAGS=$flags CARGO_PROFILE_RELEASE_STRIP=symbols CARGO_TARGET_DIR=$target/$how-dist \
-            cargo build --release --locked $packages --target "$triple"
+        PATH="$project/packaging/dlltool:$PATH" RUSTFLAGS=$flags CARGO_PROFILE_RELEASE_STRIP=symbols \
+            CARGO_TARGET_DIR=$target/$how-dist cargo build --release --locked $packages --target "$triple"
     fi
 }
 

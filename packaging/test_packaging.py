@@ -39,6 +39,34 @@ class Licences(unittest.TestCase):
                 is_accepted(expression, ACCEPTED)
 
 
+class ImportLibraries(unittest.TestCase):
+    def library(self, folder, definitions):
+        """Returns an import library that a stand-in for dlltool has made: its path and the definitions."""
+        tool = "x86_64-w64-mingw32-dlltool"
+        made, path = os.path.join(folder, "made"), os.path.join(folder, "kernel32.def")
+        os.makedirs(made)
+        with open(os.path.join(folder, tool), "w", encoding="utf-8") as file:
+            file.write('#!/bin/sh\n[ "$1 $3" = "-d -l" ] && { echo "$4"; cat "$2"; } > "$4"\n')
+        os.chmod(file.name, 0o755)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(definitions)
+        search = os.pathsep.join([os.path.join(HERE, "dlltool"), folder, os.environ["PATH"]])
+        subprocess.run([tool, "-d", path, "-l", "made/kernel32.lib"], cwd=folder, env=dict(os.environ, PATH=search),
+                       check=True)
+        with open(os.path.join(made, "kernel32.lib"), encoding="utf-8") as file:
+            return file.read()
+
+    def test_paths_depend_on_contents_only(self):
+        with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+            first = self.library(one, "Sleep\n")
+            self.assertEqual(first, self.library(other, "Sleep\n"))
+            path, definitions = first.splitlines()
+            self.assertRegex(path, r"^imports_[0-9a-f]{16}/kernel32\.lib$")
+            self.assertEqual(definitions, "Sleep")
+            third = self.library(os.path.join(one, "third"), "Beep\n")
+            self.assertNotEqual(third.splitlines()[0], path)
+
+
 class LicenceTexts(unittest.TestCase):
     def test_a_shared_text_is_written_once(self):
         with tempfile.TemporaryDirectory() as folder:
