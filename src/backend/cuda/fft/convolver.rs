@@ -237,7 +237,7 @@ impl<T: Real> Convolver<T> {
 
     /// Returns whether [`Convolver::convolve_coils`] exists for images of this size.
     pub fn has_coils(&self) -> bool {
-        self.ffts[if self.sizes.ndim == 2 { 0 } else { 2 }].has_maps()
+        self.ffts.iter().any(LineFft::has_maps)
     }
 
     /// Implements [`crate::backend::Backend::convolve_coils`]. Returns whether the images have been added to y. In 2D
