@@ -12,8 +12,10 @@
 //   THREADS   threads per block; with ROWS=0 a multiple of LINES
 //   BLOCKS    blocks that a multiprocessor must hold (limits registers)
 //   ROWS      1 if the points of a line are neighbours in memory, 0 if neighbouring lines are
+//   IMAGE     number of points of the image on a line
+//   ORIGIN    index of the image's point 0
 //   FUSED     1 to compile the kernels of convolutions too
-//   MAPS      1 to compile the kernels that multiply by coil maps too
+//   MAPS      1 to compile the kernels of convolutions that multiply by coil maps too
 //
 // They need LINES * PITCH complex numbers of shared memory (see `Exchange`), or none with one pass.
 //
@@ -83,12 +85,17 @@ __device__ __forceinline__ cplx times(cplx a, cplx b) {
     return make(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
 }
 
+// -i z.
+__device__ __forceinline__ cplx quarter_turned(cplx z) {
+    return make(z.y, -z.x);
+}
+
 // z exp(-i 2 pi k / R).
 template <int R>
 __device__ __forceinline__ cplx turned(cplx z, int k, const Roots<R> &roots) {
     const real h = (real)0.70710678118654752440084436210485;
     if (k == 0) return z;
-    if (4 * k == R) return make(z.y, -z.x);
+    if (4 * k == R) return quarter_turned(z);
     if (2 * k == R) return make(-z.x, -z.y);
     if (4 * k == 3 * R) return make(-z.y, z.x);
     if (8 * k == R) return make(h * (z.x + z.y), h * (z.y - z.x));
@@ -106,31 +113,46 @@ __device__ constexpr int factor_of(int r) {
     return r;
 }
 
+// Which of R numbers are zero. Where the compiler knows it, there is no arithmetic on them.
 template <int R>
-__device__ __forceinline__ void transform(cplx (&v)[R]);
+struct Zeros {
+    bool is[R];
+};
+
+// a + b.
+__device__ __forceinline__ cplx sum(cplx a, bool a_is_zero, cplx b, bool b_is_zero) {
+    return a_is_zero ? b : b_is_zero ? a : make(a.x + b.x, a.y + b.y);
+}
+
+// a - b.
+__device__ __forceinline__ cplx difference(cplx a, cplx b, bool b_is_zero) {
+    return b_is_zero ? a : make(a.x - b.x, a.y - b.y);
+}
+
+template <int R>
+__device__ __forceinline__ void transform(cplx (&v)[R], const Zeros<R> &zeros);
 
 // A prime R: inputs j and R - j together, outputs k and R - k together.
 template <int R>
-__device__ __forceinline__ void transform_prime(cplx (&v)[R]) {
+__device__ __forceinline__ void transform_prime(cplx (&v)[R], const Zeros<R> &zeros) {
     constexpr int H = (R - 1) / 2;
     constexpr Roots<R> roots;
-    cplx sum[H], difference[H], zero = v[0];
+    cplx sums[H], differences[H], zero = v[0];
 #pragma unroll
     for (int j = 1; j <= H; j++) {
-        sum[j - 1] = make(v[j].x + v[R - j].x, v[j].y + v[R - j].y);
-        difference[j - 1] = make(v[j].x - v[R - j].x, v[j].y - v[R - j].y);
-        v[0].x += sum[j - 1].x;
-        v[0].y += sum[j - 1].y;
+        sums[j - 1] = sum(v[j], zeros.is[j], v[R - j], zeros.is[R - j]);
+        differences[j - 1] = difference(v[j], v[R - j], zeros.is[R - j]);
+        v[0] = make(v[0].x + sums[j - 1].x, v[0].y + sums[j - 1].y);
     }
 #pragma unroll
     for (int k = 1; k <= H; k++) {
         cplx a = zero, b = make(0, 0);
 #pragma unroll
         for (int j = 1; j <= H; j++) {
-            a.x += roots.c[j * k % R] * sum[j - 1].x;
-            a.y += roots.c[j * k % R] * sum[j - 1].y;
-            b.x += roots.s[j * k % R] * difference[j - 1].x;
-            b.y += roots.s[j * k % R] * difference[j - 1].y;
+            a.x += roots.c[j * k % R] * sums[j - 1].x;
+            a.y += roots.c[j * k % R] * sums[j - 1].y;
+            b.x += roots.s[j * k % R] * differences[j - 1].x;
+            b.y += roots.s[j * k % R] * differences[j - 1].y;
         }
         v[k] = make(a.x + b.y, a.y - b.x);
         v[R - k] = make(a.x - b.y, a.y + b.x);
@@ -139,45 +161,54 @@ __device__ __forceinline__ void transform_prime(cplx (&v)[R]) {
 
 // A product R = A B: input B a + b, output a + A b.
 template <int R>
-__device__ __forceinline__ void transform_product(cplx (&v)[R]) {
+__device__ __forceinline__ void transform_product(cplx (&v)[R], const Zeros<R> &zeros) {
     constexpr int A = factor_of(R), B = R / A;
     constexpr Roots<R> roots;
     cplx t[A][B];
+    Zeros<B> rest;
 #pragma unroll
     for (int b = 0; b < B; b++) {
         cplx u[A];
+        Zeros<A> some;
+        rest.is[b] = true;
 #pragma unroll
-        for (int a = 0; a < A; a++) u[a] = v[B * a + b];
-        transform<A>(u);
+        for (int a = 0; a < A; a++) {
+            u[a] = v[B * a + b];
+            some.is[a] = zeros.is[B * a + b];
+            rest.is[b] &= some.is[a];
+        }
+        transform<A>(u, some);
 #pragma unroll
         for (int a = 0; a < A; a++) t[a][b] = turned<R>(u[a], a * b, roots);
     }
 #pragma unroll
     for (int a = 0; a < A; a++) {
-        transform<B>(t[a]);
+        transform<B>(t[a], rest);
 #pragma unroll
         for (int b = 0; b < B; b++) v[a + A * b] = t[a][b];
     }
 }
 
 template <int R>
-__device__ __forceinline__ void transform(cplx (&v)[R]) {
+__device__ __forceinline__ void transform(cplx (&v)[R], const Zeros<R> &zeros) {
+    const bool(&z)[R] = zeros.is;
     if constexpr (R == 1) {
     } else if constexpr (R == 2) {
         cplx a = v[0], b = v[1];
-        v[0] = make(a.x + b.x, a.y + b.y);
-        v[1] = make(a.x - b.x, a.y - b.y);
+        v[0] = sum(a, z[0], b, z[1]);
+        v[1] = difference(a, b, z[1]);
     } else if constexpr (R == 4) {
-        cplx a = make(v[0].x + v[2].x, v[0].y + v[2].y), b = make(v[0].x - v[2].x, v[0].y - v[2].y);
-        cplx c = make(v[1].x + v[3].x, v[1].y + v[3].y), d = make(v[1].x - v[3].x, v[1].y - v[3].y);
-        v[0] = make(a.x + c.x, a.y + c.y);
-        v[1] = make(b.x + d.y, b.y - d.x);
-        v[2] = make(a.x - c.x, a.y - c.y);
-        v[3] = make(b.x - d.y, b.y + d.x);
+        cplx a = sum(v[0], z[0], v[2], z[2]), b = difference(v[0], v[2], z[2]);
+        cplx c = sum(v[1], z[1], v[3], z[3]), d = quarter_turned(difference(v[1], v[3], z[3]));
+        bool even = z[0] && z[2], odd = z[1] && z[3];
+        v[0] = sum(a, even, c, odd);
+        v[1] = sum(b, even, d, odd);
+        v[2] = difference(a, c, odd);
+        v[3] = difference(b, d, odd);
     } else if constexpr (factor_of(R) == R) {
-        transform_prime<R>(v);
+        transform_prime<R>(v, zeros);
     } else {
-        transform_product<R>(v);
+        transform_product<R>(v, zeros);
     }
 }
 
@@ -268,13 +299,50 @@ struct Exchange {
 
 extern __shared__ __align__(16) unsigned char memory[];
 
+// Points m M + j of a line, for butterflies j < M of radix R. PRUNED: of the image's, which are points 0 to LOW - 1 and
+// HIGH to N - 1. For most m, the compiler knows whether points of the image are there.
+template <bool PRUNED, int R>
+struct Points {
+    static constexpr int LOW = IMAGE - ORIGIN, HIGH = N - ORIGIN, M = N / R;
+    // Whether none of the points with this m exist.
+    __device__ static constexpr bool never(int m) {
+        return PRUNED && m * M >= LOW && m * M + M <= HIGH;
+    }
+    __device__ static constexpr bool exist(int m, int j) {
+        if (!PRUNED || m * M + M <= LOW || m * M >= HIGH) return true;
+        return !never(m) && (m * M + j < LOW || m * M + j >= HIGH);
+    }
+    // The index of the point in the line, less j.
+    __device__ static constexpr int offset(int m, int j) {
+        if (!PRUNED) return m * M;
+        bool low = m * M + M <= LOW || m * M < HIGH && m * M + j < LOW;
+        return m * M + (low ? ORIGIN : ORIGIN - N);
+    }
+};
+
+// The point `offset` points after `from`. The product of two numbers of 32 bits is one instruction.
+template <class T>
+__device__ __forceinline__ T *point_at(T *from, const Side &side, int offset) {
+    if constexpr (ROWS) return from + offset;
+    return (T *)((char *)from + (long long)(int)side.along * (offset * (int)sizeof(T)));
+}
+
+// Point j of line q.
+template <class T>
+__device__ __forceinline__ T *first_point(T *array, const Lines &lines, const Side &side, unsigned q, int j) {
+    return array + start(lines, side, q) + (ROWS ? j : (long long)side.along * j);
+}
+
 // Passes P and later of the transforms of a block's lines, whose points are in v in the order of pass P. `end` is
 // called with the registers of the last pass, where v[b][k] is point j + k N / R of butterfly b.
-template <bool BACK, int P, bool DIRTY, int R, class End>
+template <bool BACK, int P, bool DIRTY, bool PADDED, int R, class End>
 __device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__restrict__ twiddle, const End &end) {
     constexpr int S = product_before(BACK, P);
+    Zeros<R> zeros;
 #pragma unroll
-    for (int b = 0; b < EACH<R>; b++) transform<R>(v[b]);
+    for (int m = 0; m < R; m++) zeros.is[m] = PADDED && Points<true, R>::never(m);
+#pragma unroll
+    for (int b = 0; b < EACH<R>; b++) transform<R>(v[b], zeros);
     if constexpr (P + 1 == PASSES) {
         end(v);
     } else {
@@ -308,27 +376,25 @@ __device__ __forceinline__ void passes(cplx (&v)[EACH<R>][R], const cplx *__rest
                 for (int k = 1; k < NEXT; k++) u[b][k] = times(from[X::place(k * M) * X::STEP], root[(k - 1) * T]);
             }
         }
-        passes<BACK, P + 1, true>(u, twiddle, end);
+        passes<BACK, P + 1, true, false>(u, twiddle, end);
     }
 }
 
 // Loads the points of the first pass.
-template <bool BACK, bool PRUNED, int R>
+template <bool PRUNED, int R>
 __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, const Lines &lines, const Side &side,
                                      const real *__restrict__ factor, bool inverse, const input_check &check) {
+    typedef Points<PRUNED, R> Taken;
 #pragma unroll
     for (int b = 0; b < EACH<R>; b++) {
         Butterfly f = butterfly<R>(b);
         unsigned q = blockIdx.x * LINES + f.line;
         bool exists = f.exists && q < lines.count;
-        const cplx *from = in + start(lines, side, q);
+        const cplx *from = first_point(in, lines, side, q, f.j);
 #pragma unroll
         for (int m = 0; m < R; m++) {
-            int e = f.j + m * (N / R);
-            int i = PRUNED ? image_index(side, e, N) : e;
-            bool there = exists && (!PRUNED || (unsigned)i < (unsigned)side.n);
             cplx z = make(0, 0);
-            if (there) z = from[(unsigned long long)side.along * (unsigned)i];
+            if (Taken::exist(m, f.j) && exists) z = *point_at(from, side, Taken::offset(m, f.j));
             v[b][m] = exchanged(z, inverse);
         }
     }
@@ -347,8 +413,8 @@ __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, cons
             Butterfly f = butterfly<R>(b);
 #pragma unroll
             for (int m = 0; m < R; m++) {
-                int i = image_index(side, f.j + m * (N / R), N);
-                real c = (unsigned)i < (unsigned)side.n ? factor[i] : (real)0;
+                if (!Taken::exist(m, f.j)) continue;
+                real c = factor[f.j + Taken::offset(m, f.j)];
                 v[b][m] = make(c * v[b][m].x, c * v[b][m].y);
             }
         }
@@ -367,24 +433,22 @@ struct Store {
 
     template <int R>
     __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
+        typedef Points<PRUNED, R> Taken;
 #pragma unroll
         for (int b = 0; b < EACH<R>; b++) {
             Butterfly f = butterfly<R>(b);
             unsigned q = blockIdx.x * LINES + f.line;
             if (f.exists && q < lines.count && !has_failed(check)) {
-                cplx *to = out + start(lines, side, q);
+                cplx *to = first_point(out, lines, side, q, f.j);
 #pragma unroll
                 for (int k = 0; k < R; k++) {
-                    int e = f.j + k * (N / R);
-                    int i = PRUNED ? image_index(side, e, N) : e;
-                    if (!PRUNED || (unsigned)i < (unsigned)side.n) {
-                        cplx z = exchanged(v[b][k], inverse);
-                        if (PRUNED && factor) {
-                            real c = __ldg(factor + i);
-                            z = make(c * z.x, c * z.y);
-                        }
-                        to[(unsigned long long)side.along * (unsigned)i] = z;
+                    if (!Taken::exist(k, f.j)) continue;
+                    cplx z = exchanged(v[b][k], inverse);
+                    if (PRUNED && factor) {
+                        real c = __ldg(factor + f.j + Taken::offset(k, f.j));
+                        z = make(c * z.x, c * z.y);
                     }
+                    *point_at(to, side, Taken::offset(k, f.j)) = z;
                 }
             }
         }
@@ -399,8 +463,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     begin_kernel();
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
-    load<false, true>(v, in, lines, from, factor, false, check);
-    passes<false, 0, false>(v, twiddle, Store<false>{out, lines, to, nullptr, false, {}});
+    load<true>(v, in, lines, from, factor, false, check);
+    passes<false, 0, false, true>(v, twiddle, Store<false>{out, lines, to, nullptr, false, {}});
 }
 
 // From whole lines to lines of the image, each point times its factor, with exp(+i). May work in place. Writes nothing
@@ -411,9 +475,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     begin_kernel();
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
-    load<false, false>(v, in, lines, from, nullptr, true, {});
-    passes<false, 0, false>(v, twiddle, Store<true>{out, lines, to, factor, true, check});
+    load<false>(v, in, lines, from, nullptr, true, {});
+    passes<false, 0, false, false>(v, twiddle, Store<true>{out, lines, to, factor, true, check});
 }
+
+#if !ROWS && (FUSED || MAPS)
+// Whole columns in place, with exp(-i).
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    fft_whole(cplx *data, Lines lines, Side side, const cplx *__restrict__ twiddle) {
+    begin_kernel();
+    constexpr int R = radix<false, 0>();
+    cplx v[EACH<R>][R];
+    load<false>(v, data, lines, side, nullptr, false, {});
+    passes<false, 0, false, false>(v, twiddle, Store<false>{data, lines, side, nullptr, false, {}});
+}
+#endif
 
 #if MAPS
 // Maps of one coil after the other, `step` elements apart, each in the arrangement of the image.
@@ -429,20 +505,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     begin_kernel();
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
-    load<false, true>(v, in, lines, from, nullptr, false, {});
+    load<true>(v, in, lines, from, nullptr, false, {});
 #pragma unroll
     for (int b = 0; b < EACH<R>; b++) {
         Butterfly f = butterfly<R>(b);
         unsigned q = blockIdx.x * LINES + f.line;
-        const cplx *map = maps.of + start(lines, from, q) + q / lines.n0 * maps.step;
+        const cplx *map = first_point(maps.of, lines, from, q, f.j) + q / lines.n0 * maps.step;
 #pragma unroll
         for (int m = 0; m < R; m++) {
-            int i = image_index(from, f.j + m * (N / R), N);
-            if (f.exists && q < lines.count && (unsigned)i < (unsigned)from.n)
-                v[b][m] = times(map[(unsigned long long)from.along * (unsigned)i], v[b][m]);
+            if (Points<true, R>::exist(m, f.j) && f.exists && q < lines.count)
+                v[b][m] = times(*point_at(map, from, Points<true, R>::offset(m, f.j)), v[b][m]);
         }
     }
-    passes<false, 0, false>(v, twiddle, Store<false>{out, lines, to, nullptr, false, {}});
+    passes<false, 0, false, true>(v, twiddle, Store<false>{out, lines, to, nullptr, false, {}});
 }
 
 // Adds the last pass' points, times the conjugate of a coil's map, to lines of the image.
@@ -454,35 +529,22 @@ struct AddMapped {
 
     template <int R>
     __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
-        // Points that are loaded together.
-        constexpr int SOME = R % 2 ? 1 : 2;
+        typedef Points<true, R> Taken;
 #pragma unroll
         for (int b = 0; b < EACH<R>; b++) {
             Butterfly f = butterfly<R>(b);
             unsigned q = blockIdx.x * LINES + f.line;
             if (!f.exists || q >= lines.count) continue;
-            long long line = start(lines, side, q);
-            const cplx *from = map + line;
-            cplx *to = out + line;
+            const cplx *from = first_point(map, lines, side, q, f.j);
+            cplx *to = first_point(out, lines, side, q, f.j);
 #pragma unroll
-            for (int first = 0; first < R; first += SOME) {
-                cplx s[SOME], y[SOME];
-#pragma unroll
-                for (int k = 0; k < SOME; k++) {
-                    int i = image_index(side, f.j + (first + k) * (N / R), N);
-                    if ((unsigned)i >= (unsigned)side.n) continue;
-                    s[k] = from[(unsigned long long)side.along * (unsigned)i];
-                    y[k] = to[(unsigned long long)side.along * (unsigned)i];
-                }
-#pragma unroll
-                for (int k = 0; k < SOME; k++) {
-                    int i = image_index(side, f.j + (first + k) * (N / R), N);
-                    if ((unsigned)i >= (unsigned)side.n) continue;
-                    cplx z = exchanged(v[b][first + k], true);
-                    y[k].x += s[k].x * z.x + s[k].y * z.y;
-                    y[k].y += s[k].x * z.y - s[k].y * z.x;
-                    to[(unsigned long long)side.along * (unsigned)i] = y[k];
-                }
+            for (int k = 0; k < R; k++) {
+                if (!Taken::exist(k, f.j)) continue;
+                cplx s = *point_at(from, side, Taken::offset(k, f.j)), z = exchanged(v[b][k], true);
+                cplx *y = point_at(to, side, Taken::offset(k, f.j)), sum = *y;
+                sum.x += s.x * z.x + s.y * z.y;
+                sum.y += s.x * z.y - s.y * z.x;
+                *y = sum;
             }
         }
     }
@@ -497,8 +559,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     constexpr int R = radix<false, 0>();
     for (int c = 0; c < coils; c++) {
         cplx v[EACH<R>][R];
-        load<false, false>(v, in + c * step, lines, from, nullptr, true, {});
-        passes<false, 0, true>(v, twiddle, AddMapped{out, maps.of + c * maps.step, lines, to});
+        load<false>(v, in + c * step, lines, from, nullptr, true, {});
+        passes<false, 0, true, false>(v, twiddle, AddMapped{out, maps.of + c * maps.step, lines, to});
     }
 }
 #endif
@@ -518,10 +580,9 @@ struct StoreReals {
             Butterfly f = butterfly<R>(b);
             unsigned q = blockIdx.x * LINES + f.line;
             if (f.exists && q < lines.count) {
-                real *to = out + start(lines, side, q);
+                real *to = first_point(out, lines, side, q, f.j);
 #pragma unroll
-                for (int k = 0; k < R; k++)
-                    to[(unsigned long long)side.along * (f.j + k * (N / R))] = scale * v[b][k].x;
+                for (int k = 0; k < R; k++) *point_at(to, side, k * (N / R)) = scale * v[b][k].x;
             }
         }
     }
@@ -534,8 +595,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     begin_kernel();
     constexpr int R = radix<false, 0>();
     cplx v[EACH<R>][R];
-    load<false, true>(v, in, lines, from, nullptr, false, {});
-    passes<false, 0, false>(v, twiddle, StoreReals{out, lines, to, scale});
+    load<true>(v, in, lines, from, nullptr, false, {});
+    passes<false, 0, false, true>(v, twiddle, StoreReals{out, lines, to, scale});
 }
 #endif
 
@@ -546,20 +607,24 @@ struct Spectrum {
     const Lines &lines;
     const Side &side;
 
-    // Fetches to the cache, while the passes run, the factors of the points that this thread has after the last pass.
-    // One of the threads that share 32 bytes asks for them.
+    // Fetches to the cache, while the passes run, the factors of the points that this thread and its neighbours have
+    // after the last pass. The lines that share 32 bytes take turns.
     template <int R>
     __device__ __forceinline__ void prefetch() const {
+        constexpr int TURNS = 32 / sizeof(real) < LINES ? 32 / sizeof(real) : LINES;
 #pragma unroll
         for (int b = 0; b < EACH<R>; b++) {
             Butterfly f = butterfly<R>(b);
             unsigned q = blockIdx.x * LINES + f.line;
-            if (f.exists && q < lines.count && f.line % (32 / sizeof(real)) == 0) {
-                const real *line = factors + start(lines, side, q);
+            if (f.exists && q < lines.count) {
+                const real *line = first_point(factors, lines, side, q, f.j);
 #pragma unroll
-                for (int k = 0; k < R; k++) {
-                    const real *at = line + (unsigned long long)side.along * (f.j + k * (N / R));
-                    asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+                for (int k = 0; k < R; k += TURNS) {
+                    int mine = k + f.line % TURNS;
+                    if (mine < R) {
+                        const real *at = point_at(line, side, mine * (N / R));
+                        asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
+                    }
                 }
             }
         }
@@ -573,10 +638,10 @@ struct Spectrum {
             Butterfly f = butterfly<R>(b);
             unsigned q = blockIdx.x * LINES + f.line;
             if (f.exists && q < lines.count) {
-                const real *line = factors + start(lines, side, q);
+                const real *line = first_point(factors, lines, side, q, f.j);
 #pragma unroll
                 for (int k = 0; k < R; k++) {
-                    real s = line[(unsigned long long)side.along * (f.j + k * (N / R))];
+                    real s = *point_at(line, side, k * (N / R));
                     v[b][k] = make(s * v[b][k].y, s * v[b][k].x);
                 }
             }
@@ -595,7 +660,7 @@ struct Back {
     template <int R>
     __device__ __forceinline__ void operator()(cplx (&v)[EACH<R>][R]) const {
         spectrum.multiply<R>(v);
-        passes<true, 0, (PASSES > 1)>(v, twiddle, Store<true>{out, lines, image, nullptr, true, {}});
+        passes<true, 0, (PASSES > 1), false>(v, twiddle, Store<true>{out, lines, image, nullptr, true, {}});
     }
 };
 
@@ -607,10 +672,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     begin_kernel();
     constexpr int R = radix<false, 0>(), LAST = radix<false, PASSES - 1>();
     cplx v[EACH<R>][R];
-    load<false, true>(v, in, lines, image, nullptr, false, {});
+    load<true>(v, in, lines, image, nullptr, false, {});
     Spectrum spectrum{factors, lines, whole};
     spectrum.prefetch<LAST>();
-    passes<false, 0, false>(v, twiddle, Back{out, lines, image, spectrum, twiddle + (N - R)});
+    passes<false, 0, false, true>(v, twiddle, Back{out, lines, image, spectrum, twiddle + (N - R)});
 }
 #endif
 
@@ -651,7 +716,7 @@ extern "C" __global__ void __launch_bounds__(256)
                 v[m] = times(make(c * z.x, c * z.y), roots[m * turn]);
             }
         }
-        transform<RADIX>(v);
+        transform<RADIX>(v, {});
 #pragma unroll
         for (int k = 0; k < RADIX; k++) {
             int i = image_index(to, j / done * done * RADIX + j % done + k * done, points);

@@ -6,7 +6,7 @@
 //! some planes are convolved at once, so that the doubled grid is never stored. Then z is transformed back. In 2D, an
 //! image is one such plane.
 
-use super::line_layout::{place_kernels, Arrangement, Steps};
+use super::line_layout::{place_kernels, Arrangement, ImagePoints, Steps};
 use super::lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
@@ -98,6 +98,11 @@ impl Sizes {
     }
 }
 
+/// Returns the image's points on a line of the doubled grid.
+pub fn image_points(n: usize) -> ImagePoints {
+    ImagePoints { count: n, origin: 0 }
+}
+
 /// Returns the steps of the kernels for an axis. z lines are not part of planes. The axis that is transformed first is
 /// multiplied by coil maps.
 pub fn steps(ndim: usize, axis: usize) -> Steps {
@@ -122,7 +127,7 @@ impl<T: Real> Convolver<T> {
         }
         let fft = |a: usize| {
             let (arrangement, lines) = sizes.lines(a);
-            LineFft::new(gpu, sizes.grid[a], arrangement, lines, steps(sizes.ndim, a))
+            LineFft::new(gpu, sizes.grid[a], image_points(sizes.n[a]), arrangement, lines, steps(sizes.ndim, a))
         };
         let ffts = (0..dims.len()).map(fft).collect::<Result<_>>()?;
         let place = gpu.function(&place_kernels(size_of::<T>()), "place_kernel", 0)?;
@@ -160,14 +165,14 @@ impl<T: Real> Convolver<T> {
     }
 
     /// Implements [`crate::backend::Backend::set_kernel`].
-    pub fn set_kernel(&mut self, gpu: &Gpu, kernel: usize, mut grid: ComplexSliceMut<T>) {
+    pub fn set_kernel(&mut self, gpu: &Gpu, kernel: usize, grid: ComplexSliceMut<T>) {
         let ([nx, _, _], [gx, gy, gz]) = (self.sizes.n, self.sizes.grid);
         if let Some(fft) = self.ffts.get(2) {
             let z = Side::new([1, 0, 0], nx * gy, gz, 0);
-            fft.up(gpu, Lines::new([nx * gy, 1, 1]), &Buffers::InPlace(grid.reborrow()), [z, z], ImageEnd::PLAIN);
+            fft.whole(gpu, Lines::new([nx * gy, 1, 1]), &grid, z);
         }
         let y = Side::new([1, nx * gy, 0], nx, gy, 0);
-        self.ffts[1].up(gpu, Lines::new([nx, gz, 1]), &Buffers::InPlace(grid.reborrow()), [y, y], ImageEnd::PLAIN);
+        self.ffts[1].whole(gpu, Lines::new([nx, gz, 1]), &grid, y);
         let sides = [Side::new([nx, 0, 0], 1, nx, 0), Side::new([gx, 0, 0], 1, gx, 0)];
         let scale = 1.0 / self.sizes.points() as f64;
         let rows = Lines::new([gy * gz, 1, 1]);

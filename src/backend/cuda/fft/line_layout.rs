@@ -17,6 +17,14 @@ pub enum Arrangement {
     Columns,
 }
 
+/// The points of the image on a line.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ImagePoints {
+    pub count: usize,
+    /// Index of the image's point that is point 0 of the line.
+    pub origin: usize,
+}
+
 /// Steps of a convolution that kernels do in addition to transforms.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Steps {
@@ -139,12 +147,14 @@ impl LineLayout {
         self.lines * pitch(first).max(pitch(last)) * 2 * bytes
     }
 
-    pub fn kernels(&self, arrangement: Arrangement, bytes: usize, steps: Steps) -> Kernels {
+    pub fn kernels(&self, arrangement: Arrangement, image: ImagePoints, bytes: usize, steps: Steps) -> Kernels {
         let numbers = [
             ("LINES", self.lines),
             ("THREADS", self.threads),
             ("BLOCKS", self.blocks),
             ("ROWS", usize::from(arrangement == Arrangement::Rows)),
+            ("IMAGE", image.count),
+            ("ORIGIN", image.origin),
             ("FUSED", usize::from(steps.fused)),
             ("MAPS", usize::from(steps.maps)),
         ];
@@ -156,16 +166,31 @@ impl LineLayout {
 const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
 
 /// Returns the kernels for the lines of a plan's grid, if a block has `shared` bytes of shared memory.
-pub fn plan_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, shared: usize) -> Vec<Kernels> {
+pub fn plan_kernels(
+    n: usize,
+    image: ImagePoints,
+    arrangement: Arrangement,
+    bytes: usize,
+    count: usize,
+    shared: usize,
+) -> Vec<Kernels> {
     match LineLayout::new(n, arrangement, bytes, count, shared) {
-        Some(layout) => vec![layout.kernels(arrangement, bytes, Steps::default())],
+        Some(layout) => vec![layout.kernels(arrangement, image, bytes, Steps::default())],
         None => any_radices(n).into_iter().map(|radix| pass_kernels(radix, bytes)).collect(),
     }
 }
 
 /// Returns the kernels for lines of n points, if these fit in 64 KiB of shared memory.
-pub fn usual_kernels(n: usize, arrangement: Arrangement, bytes: usize, count: usize, steps: Steps) -> Option<Kernels> {
-    LineLayout::new(n, arrangement, bytes, count, 64 << 10).map(|layout| layout.kernels(arrangement, bytes, steps))
+pub fn usual_kernels(
+    n: usize,
+    image: ImagePoints,
+    arrangement: Arrangement,
+    bytes: usize,
+    count: usize,
+    steps: Steps,
+) -> Option<Kernels> {
+    LineLayout::new(n, arrangement, bytes, count, 64 << 10)
+        .map(|layout| layout.kernels(arrangement, image, bytes, steps))
 }
 
 /// Returns the kernels for one pass through global memory.

@@ -1,6 +1,6 @@
 //! Transforms of the lines of an array along one axis, by the kernels of kernels/fft.cu.
 
-use super::line_layout::{any_radices, pass_kernels, Arrangement, LineLayout, Steps};
+use super::line_layout::{any_radices, pass_kernels, Arrangement, ImagePoints, LineLayout, Steps};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::kernel_check::CheckArguments;
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
@@ -172,17 +172,7 @@ pub struct LineFft<T: Real>(Strategy<T>);
 
 enum Strategy<T: Real> {
     /// Lines in shared memory.
-    Shared {
-        layout: LineLayout,
-        shared: usize,
-        up: Function,
-        down: Function,
-        /// Kernels for convolutions: to real parts, or there and back.
-        fused: Option<Function>,
-        /// Transforms of images times coil maps, and to images times conjugate maps.
-        maps: Option<[Function; 2]>,
-        roots: DeviceArray<Complex<T>>,
-    },
+    Shared(SharedLines<T>),
     /// Lines that do not fit in shared memory, one pass after the other.
     Global {
         n: usize,
@@ -191,6 +181,31 @@ enum Strategy<T: Real> {
         /// Lines before and after a pass. The thread that queues passes holds both.
         scratch: Mutex<[DeviceArray<Complex<T>>; 2]>,
     },
+}
+
+/// The kernels for lines in shared memory, and what they were compiled for.
+struct SharedLines<T: Real> {
+    layout: LineLayout,
+    arrangement: Arrangement,
+    image: ImagePoints,
+    shared: usize,
+    up: Function,
+    down: Function,
+    /// Kernels for convolutions: to real parts, or there and back.
+    fused: Option<Function>,
+    /// Transform of whole columns, for convolutions.
+    whole: Option<Function>,
+    /// Transforms of images times coil maps, and to images times conjugate maps.
+    maps: Option<[Function; 2]>,
+    roots: DeviceArray<Complex<T>>,
+}
+
+impl<T: Real> SharedLines<T> {
+    /// Checks that the kernels were compiled for these sides. `image` has the image's points.
+    fn check(&self, image: Side, other: Side) {
+        assert_eq!((image.n as usize, image.origin as usize), (self.image.count, self.image.origin));
+        assert!(self.arrangement == Arrangement::Columns || (image.along, other.along) == (1, 1));
+    }
 }
 
 /// One side of a transform by passes: the address of its lines, and the factor of each point (null: no factor).
@@ -241,8 +256,16 @@ impl<T: Real> ImageEnd<'_, T> {
 }
 
 impl<T: Real> LineFft<T> {
-    /// Creates the transform of lines of n points, `count` of them in an array.
-    pub fn new(gpu: &Gpu, n: usize, arrangement: Arrangement, count: usize, steps: Steps) -> Result<Self> {
+    /// Creates the transform of lines of n points, `count` of them in an array. Sides that are not whole have the points
+    /// of `image`.
+    pub fn new(
+        gpu: &Gpu,
+        n: usize,
+        image: ImagePoints,
+        arrangement: Arrangement,
+        count: usize,
+        steps: Steps,
+    ) -> Result<Self> {
         let bytes = size_of::<T>();
         let what = "the roots of an FFT";
         let Some(layout) = LineLayout::new(n, arrangement, bytes, count, gpu.properties().shared) else {
@@ -259,7 +282,7 @@ impl<T: Real> LineFft<T> {
                 scratch: Mutex::new([lines()?, lines()?]),
             }));
         };
-        let kernels = layout.kernels(arrangement, bytes, steps);
+        let kernels = layout.kernels(arrangement, image, bytes, steps);
         let shared = layout.shared(n, arrangement, bytes);
         let function = |name| gpu.function(&kernels, name, shared);
         let radices = &layout.radices;
@@ -270,7 +293,7 @@ impl<T: Real> LineFft<T> {
         }
         // Not empty even if there is only one pass.
         roots.push(Complex::new(T::ONE, T::ZERO));
-        Ok(LineFft(Strategy::Shared {
+        Ok(LineFft(Strategy::Shared(SharedLines {
             up: function("fft_up")?,
             down: function("fft_down")?,
             fused: match (steps.fused, arrangement) {
@@ -278,16 +301,22 @@ impl<T: Real> LineFft<T> {
                 (true, Arrangement::Rows) => Some(function("fft_kernel")?),
                 (true, Arrangement::Columns) => Some(function("fft_convolve")?),
             },
+            whole: match arrangement {
+                Arrangement::Columns if steps.fused || steps.maps => Some(function("fft_whole")?),
+                _ => None,
+            },
             maps: if steps.maps { Some([function("fft_up_maps")?, function("fft_down_maps")?]) } else { None },
             roots: gpu.upload(&roots, what)?,
             layout,
+            arrangement,
+            image,
             shared,
-        }))
+        })))
     }
 
     /// Returns whether [`LineFft::up`] can check the image.
     pub fn can_check(&self) -> bool {
-        matches!(self.0, Strategy::Shared { .. })
+        matches!(self.0, Strategy::Shared(_))
     }
 
     fn scratch_lines(n: usize) -> usize {
@@ -313,7 +342,7 @@ impl<T: Real> LineFft<T> {
 
     /// Returns whether [`LineFft::up_maps`] and [`LineFft::down_maps`] exist for these lines.
     pub fn has_maps(&self) -> bool {
-        matches!(&self.0, Strategy::Shared { maps: Some(_), .. })
+        matches!(&self.0, Strategy::Shared(shared) if shared.maps.is_some())
     }
 
     /// Transforms lines of one image times the maps of several coils to whole lines, with exp(-i). Coils are the second
@@ -327,9 +356,10 @@ impl<T: Real> LineFft<T> {
         output: &ComplexSliceMut<'_, T>,
         [from, to]: [Side; 2],
     ) {
-        let Strategy::Shared { layout, shared, maps: Some([up, _]), roots, .. } = &self.0 else {
+        let Strategy::Shared(with @ SharedLines { layout, shared, maps: Some([up, _]), roots, .. }) = &self.0 else {
             unreachable!("has_maps is false")
         };
+        with.check(from, to);
         assert!(
             from.across[1] == 0 && lines.count == lines.n0 * lines.n1 && maps.len() == lines.n1 as usize * image.len()
         );
@@ -352,9 +382,10 @@ impl<T: Real> LineFft<T> {
         image: &ComplexSliceMut<'_, T>,
         [from, to]: [Side; 2],
     ) {
-        let Strategy::Shared { layout, shared, maps: Some([_, down]), roots, .. } = &self.0 else {
+        let Strategy::Shared(with @ SharedLines { layout, shared, maps: Some([_, down]), roots, .. }) = &self.0 else {
             unreachable!("has_maps is false")
         };
+        with.check(to, from);
         let coils = maps.len() / image.len();
         let each = input.len() / coils;
         assert!(maps.len() == coils * image.len() && input.len() == coils * each && each >= from.extent(lines));
@@ -379,7 +410,9 @@ impl<T: Real> LineFft<T> {
         let [input, output] = buffers.of(lines, from, to);
         let factor = factor_of(factor, if inverse { to } else { from });
         match &self.0 {
-            Strategy::Shared { layout, shared, up, down, roots, .. } => {
+            Strategy::Shared(with @ SharedLines { layout, shared, up, down, roots, .. }) => {
+                let (image, whole) = if inverse { (to, from) } else { (from, to) };
+                with.check(image, whole);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
                 let function = if inverse { down } else { up };
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
@@ -399,6 +432,23 @@ impl<T: Real> LineFft<T> {
         }
     }
 
+    /// Transforms whole columns in place, with exp(-i).
+    pub fn whole(&self, gpu: &Gpu, lines: Lines, columns: &ComplexSliceMut<'_, T>, side: Side) {
+        let data = side.of(lines, columns.as_slice());
+        match &self.0 {
+            Strategy::Shared(SharedLines { layout, shared, whole, roots, .. }) => {
+                let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
+                let whole = whole.as_ref().expect("planned for a convolution");
+                // SAFETY: the kernel's parameters are these; the lines are inside of the array.
+                unsafe { launch!(gpu, whole, grid, block, *shared; data, lines, side, roots) };
+            }
+            Strategy::Global { .. } => {
+                let end = Some(PassEnd::new(data, side, DevicePointer::NULL));
+                self.by_passes(gpu, lines, &[PassTransform::new(false, end, end)]);
+            }
+        }
+    }
+
     /// Transforms rows of the image to the real parts of whole rows times `scale`, with exp(-i).
     pub fn real_parts(
         &self,
@@ -411,7 +461,8 @@ impl<T: Real> LineFft<T> {
     ) {
         let (input, output) = (from.of(lines, input), to.of(lines, output.as_slice()));
         match &self.0 {
-            Strategy::Shared { layout, shared, fused, roots, .. } => {
+            Strategy::Shared(with @ SharedLines { layout, shared, fused, roots, .. }) => {
+                with.check(from, to);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
                 let (fused, scale) = (fused.as_ref().expect("planned for a convolution"), T::of(scale));
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
@@ -439,7 +490,8 @@ impl<T: Real> LineFft<T> {
     ) {
         let (columns, spectrum) = (image.of(lines, columns.as_slice()), whole.of(lines, spectrum));
         match &self.0 {
-            Strategy::Shared { layout, shared, fused, roots, .. } => {
+            Strategy::Shared(with @ SharedLines { layout, shared, fused, roots, .. }) => {
+                with.check(image, whole);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
                 let fused = fused.as_ref().expect("planned for a convolution");
                 // SAFETY: the kernel's parameters are these; the lines are inside of the arrays.

@@ -23,9 +23,10 @@ use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::runtime::Properties;
 use crate::backend::Span;
 use crate::base::error::{checked_product, Result};
+use crate::base::fft_size::next_fast_size;
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
-use line_layout::{Arrangement, Steps};
+use line_layout::{Arrangement, ImagePoints, Steps};
 use lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use std::ops::Range;
 
@@ -52,6 +53,11 @@ fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> (Arrangement, usize
     }
 }
 
+/// Returns the image's points on a line of the oversampled grid.
+fn image_points(n: usize) -> ImagePoints {
+    ImagePoints { count: n, origin: n / 2 }
+}
+
 impl<T: Real> GridFft<T> {
     /// Implements [`crate::backend::Backend::grid_fft`].
     pub fn new(gpu: &Gpu, dims: &[usize], grid: &[usize], correction: &[Vec<f64>]) -> Result<Self> {
@@ -64,7 +70,7 @@ impl<T: Real> GridFft<T> {
             check(&[lines])?;
             let factors: Vec<T> = correction[a].iter().map(|&c| T::of(c)).collect();
             Ok(Axis {
-                fft: LineFft::new(gpu, grid[a], arrangement, lines, Steps::default())?,
+                fft: LineFft::new(gpu, grid[a], image_points(dims[a]), arrangement, lines, Steps::default())?,
                 correction: gpu.upload(&factors, "the correction of the window")?,
             })
         };
@@ -78,7 +84,7 @@ impl<T: Real> GridFft<T> {
         let (plane, cells, voxels) = (gx * gy, gx * gy * gz, nx * ny * nz);
         let side = |a: usize, across, along| {
             let (n, whole) = (self.dims[a], self.grid[a]);
-            (Side::new(across, along, whole, 0), Side::new(across, along, n, n / 2))
+            (Side::new(across, along, whole, 0), Side::new(across, along, n, image_points(n).origin))
         };
         let x = (side(0, [gx, plane, cells], 1).0, side(0, [nx, nx * ny, voxels], 1).1);
         let y = side(1, [1, plane, cells], gx);
@@ -166,7 +172,7 @@ pub fn plan_kernels<T: Real>(properties: &Properties, dims: &[usize], grid: &[us
     let (count, dims, grid) = (dims.len(), three_axes(dims), three_axes(grid));
     let of_axis = |a: usize| {
         let (arrangement, lines) = lines_of(a, dims, grid);
-        line_layout::plan_kernels(grid[a], arrangement, size_of::<T>(), lines, properties.shared)
+        line_layout::plan_kernels(grid[a], image_points(dims[a]), arrangement, size_of::<T>(), lines, properties.shared)
     };
     (0..count).flat_map(of_axis).collect()
 }
@@ -174,25 +180,27 @@ pub fn plan_kernels<T: Real>(properties: &Properties, dims: &[usize], grid: &[us
 /// Returns the kernels for grids and doubled grids of usual sizes.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![line_layout::place_kernels(4), line_layout::place_kernels(8)];
-    let mut add = |n, arrangement, bytes, count, steps| {
-        let kernels = line_layout::usual_kernels(n, arrangement, bytes, count, steps);
+    let mut add = |n, image, arrangement, bytes, count, steps| {
+        let kernels = line_layout::usual_kernels(n, image, arrangement, bytes, count, steps);
         all.extend(kernels.filter(|k| !all.contains(k)))
     };
     let (rows, columns) = (Arrangement::Rows, Arrangement::Columns);
     for bytes in [4, 8] {
-        for n in [96, 128, 160, 192, 240, 256, 320, 384, 512] {
-            // 3D, then 2D.
-            for lines in [n * n, n] {
-                add(n, rows, bytes, lines, Steps::default());
-                add(n, columns, bytes, lines, Steps::default());
+        for n in [64, 96, 128, 192, 256] {
+            for oversampling in [1.25, 1.5, 2.0] {
+                let (grid, image) = (next_fast_size((oversampling * n as f64) as usize), image_points(n));
+                // 3D, then 2D.
+                for lines in [grid * grid, grid] {
+                    add(grid, image, rows, bytes, lines, Steps::default());
+                    add(grid, image, columns, bytes, lines, Steps::default());
+                }
             }
-        }
-        for n in [128, 256, 384, 512] {
-            for (ndim, lines) in [(3, n * n), (2, n)] {
-                add(n, rows, bytes, lines, convolver::steps(ndim, 0));
-                add(n, columns, bytes, lines, convolver::steps(ndim, 1));
+            let (grid, image) = (2 * n, convolver::image_points(n));
+            for (ndim, lines) in [(3, grid * grid), (2, grid)] {
+                add(grid, image, rows, bytes, lines, convolver::steps(ndim, 0));
+                add(grid, image, columns, bytes, lines, convolver::steps(ndim, 1));
             }
-            add(n, columns, bytes, n * n, convolver::steps(3, 2));
+            add(grid, image, columns, bytes, grid * grid, convolver::steps(3, 2));
         }
     }
     all
