@@ -537,14 +537,21 @@ struct AddMapped {
             if (!f.exists || q >= lines.count) continue;
             const cplx *from = first_point(map, lines, side, q, f.j);
             cplx *to = first_point(out, lines, side, q, f.j);
+            // All loads before the first store, so that they are in flight together.
+            cplx s[R], y[R];
 #pragma unroll
             for (int k = 0; k < R; k++) {
                 if (!Taken::exist(k, f.j)) continue;
-                cplx s = *point_at(from, side, Taken::offset(k, f.j)), z = exchanged(v[b][k], true);
-                cplx *y = point_at(to, side, Taken::offset(k, f.j)), sum = *y;
-                sum.x += s.x * z.x + s.y * z.y;
-                sum.y += s.x * z.y - s.y * z.x;
-                *y = sum;
+                s[k] = *point_at(from, side, Taken::offset(k, f.j));
+                y[k] = *point_at(to, side, Taken::offset(k, f.j));
+            }
+#pragma unroll
+            for (int k = 0; k < R; k++) {
+                if (!Taken::exist(k, f.j)) continue;
+                cplx z = exchanged(v[b][k], true);
+                y[k].x += s[k].x * z.x + s[k].y * z.y;
+                y[k].y += s[k].x * z.y - s[k].y * z.x;
+                *point_at(to, side, Taken::offset(k, f.j)) = y[k];
             }
         }
     }

@@ -236,8 +236,12 @@ impl<T: Real> Convolver<T> {
 
     /// Returns the maximum number of images that are transformed at once.
     fn images_at_once(&self) -> usize {
-        let lines = (0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1);
-        self.sizes.images.min(arrays_at_once(lines))
+        self.sizes.images.min(self.most_images())
+    }
+
+    /// Returns the maximum number of images whose lines the kernels can count.
+    fn most_images(&self) -> usize {
+        arrays_at_once((0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1))
     }
 
     /// Returns whether [`Convolver::convolve_coils`] exists for images of this size.
@@ -255,28 +259,35 @@ impl<T: Real> Convolver<T> {
         mut products: ComplexSliceMut<T>,
         y: ComplexSliceMut<T>,
     ) -> bool {
-        let (each, most) = (self.voxels(), self.images_at_once());
+        let each = self.voxels();
         let coils = maps.len() / each;
         assert!(x.len() == each && y.len() == each && maps.len() == coils * each && products.len() == maps.len());
         // The work of two callers must not alternate on the scratch.
         let mut scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
-        for first in (0..coils).step_by(most) {
-            let voxels = first * each..(first + most).min(coils) * each;
-            let (count, maps) = (voxels.len() / each, maps.part(voxels.clone()));
-            if self.sizes.ndim == 2 {
-                let planes = Planes { lines: [count, 1], first: 0, steps: [0, 0] };
-                let mut buffers = Buffers::Two(x, products.reborrow().part(voxels));
-                self.convolve_planes(gpu, &planes, &mut buffers, Some(maps), &mut scratch.rows);
-                continue;
+        let parts =
+            |most: usize| (0..coils).step_by(most).map(move |first| first * each..(first + most).min(coils) * each);
+        if self.sizes.ndim == 2 {
+            for voxels in parts(self.images_at_once()) {
+                let planes = Planes { lines: [voxels.len() / each, 1], first: 0, steps: [0, 0] };
+                let mut buffers = Buffers::Two(x, products.reborrow().part(voxels.clone()));
+                self.convolve_planes(gpu, &planes, &mut buffers, Some(maps.part(voxels)), &mut scratch.rows);
             }
-            let ConvolverScratch { columns, rows } = &mut *scratch;
-            let (z, [image, whole]) = (&self.ffts[2], self.z_sides());
-            let (plane, used) = (self.sizes.n[0] * self.sizes.n[1], 0..count * self.column_len());
-            z.up_maps(gpu, Lines::new([plane, count, 1]), x, maps, &columns.view_mut(), [image.of_all_coils(), whole]);
-            self.convolve_columns(gpu, 0..1, count, columns, rows);
-            z.down_maps(gpu, Lines::new([plane, 1, 1]), columns.view().part(used), maps, &y, [whole, image]);
+            return false;
         }
-        self.sizes.ndim > 2
+        let ConvolverScratch { columns, rows } = &mut *scratch;
+        // Nothing else is written to `products`, which often has space for more images than the scratch.
+        let room = (products.len() / self.column_len()).min(self.most_images());
+        let most = room.max(self.images_at_once());
+        let mut columns = if room == most { products } else { columns.view_mut() };
+        let (z, [image, whole], plane) = (&self.ffts[2], self.z_sides(), self.sizes.n[0] * self.sizes.n[1]);
+        for voxels in parts(most) {
+            let (count, maps) = (voxels.len() / each, maps.part(voxels));
+            z.up_maps(gpu, Lines::new([plane, count, 1]), x, maps, &columns, [image.of_all_coils(), whole]);
+            self.convolve_columns(gpu, 0..1, count, columns.reborrow(), rows);
+            let used = columns.as_slice().part(0..count * self.column_len());
+            z.down_maps(gpu, Lines::new([plane, 1, 1]), used, maps, &y, [whole, image]);
+        }
+        true
     }
 
     /// Convolves 2D images, those of all these kernels.
@@ -311,7 +322,7 @@ impl<T: Real> Convolver<T> {
         let lines = Lines::new([nx * ny, images, 1]);
         let ConvolverScratch { columns, rows } = scratch;
         z.up(gpu, lines, &Buffers::Two(x, columns.view_mut()), [image, whole], ImageEnd::PLAIN);
-        self.convolve_columns(gpu, kernels, images, columns, rows);
+        self.convolve_columns(gpu, kernels, images, columns.view_mut(), rows);
         z.down(gpu, lines, &Buffers::Two(columns.view(), y), [whole, image], ImageEnd::PLAIN);
     }
 
@@ -332,7 +343,7 @@ impl<T: Real> Convolver<T> {
         gpu: &Gpu,
         kernels: Range<usize>,
         images: usize,
-        columns: &mut DeviceArray<Complex<T>>,
+        mut columns: ComplexSliceMut<T>,
         rows: &mut DeviceArray<Complex<T>>,
     ) {
         let ([gx, gy, gz], points) = (self.sizes.grid, self.sizes.points());
@@ -350,7 +361,7 @@ impl<T: Real> Convolver<T> {
                 };
                 let begin = (image * gz + first) * plane;
                 let elements = begin..begin + lines[0] * lines[1] * plane;
-                let mut planes_of = Buffers::InPlace(columns.view_mut().part(elements));
+                let mut planes_of = Buffers::InPlace(columns.reborrow().part(elements));
                 self.convolve_planes(gpu, &planes, &mut planes_of, None, rows);
             }
         }
