@@ -299,8 +299,8 @@ struct Exchange {
 
 extern __shared__ __align__(16) unsigned char memory[];
 
-// Points m M + j of a line, for butterflies j < M of radix R. PRUNED: of the image's, which are points 0 to LOW - 1 and
-// HIGH to N - 1. For most m, the compiler knows whether points of the image are there.
+// Points m M + j of a line, for butterflies j < M of radix R. With PRUNED, only the image's points exist: 0 to LOW - 1
+// and HIGH to N - 1. For most m, that is known to the compiler.
 template <bool PRUNED, int R>
 struct Points {
     static constexpr int LOW = IMAGE - ORIGIN, HIGH = N - ORIGIN, M = N / R;
@@ -413,7 +413,7 @@ __device__ __forceinline__ void load(cplx (&v)[EACH<R>][R], const cplx *in, cons
             Butterfly f = butterfly<R>(b);
 #pragma unroll
             for (int m = 0; m < R; m++) {
-                if (!Taken::exist(m, f.j)) continue;
+                if (!f.exists || !Taken::exist(m, f.j)) continue;
                 real c = factor[f.j + Taken::offset(m, f.j)];
                 v[b][m] = make(c * v[b][m].x, c * v[b][m].y);
             }

@@ -256,7 +256,7 @@ impl<T: Real> ImageEnd<'_, T> {
 }
 
 impl<T: Real> LineFft<T> {
-    /// Creates the transform of lines of n points, `count` of them in an array. Sides that are not whole have the points
+    /// Creates the transform of lines of n points, `count` of them in an array. A side that is not whole has the points
     /// of `image`.
     pub fn new(
         gpu: &Gpu,

@@ -7,8 +7,8 @@
 //! stored.
 //!
 //! cuFFT is not used: it transforms whole grids, neither crops nor corrects, and users would have to install it.
-//! examples/gpu_ffts.rs prints both times. These FFTs take 0.6 to 0.9 of cuFFT's time in 3D on an H100, and 0.9 to 1.1
-//! on batches in 2D.
+//! examples/gpu_ffts.rs prints both times. These FFTs take 0.6 to 0.7 of cuFFT's time in 3D on an H200, and 0.75 to 0.9
+//! in 2D.
 
 mod convolver;
 mod line_layout;
