@@ -284,14 +284,20 @@ struct Spectrum {
     u32 len, points;
 };
 
-// Fills the table of a spectrum.
+// Fills the tables of the spectra of all axes; blockIdx.y is the axis. Eight lanes sum a value, a part of the window
+// each.
 extern "C" __global__ void __launch_bounds__(THREADS)
-fill_spectrum(Spectrum s) {
+fill_spectra(Spectrum x, Spectrum y, Spectrum z) {
     begin_kernel();
-    for EACH(i, s.points) {
-        double k = ((double)i - 1) / s.steps, sum = 0;
-        for (u32 j = 0; j < s.len; j++) sum += s.h[j] * cospi(2 * k * (j - s.middle));
-        s.table[i] = sum * sum / s.energy;
+    const Spectrum s = blockIdx.y == 0 ? x : blockIdx.y == 1 ? y : z;
+    // Whole warps, since lanes exchange their sums.
+    const u64 lanes = (8ull * s.points + 31) / 32 * 32;
+    for EACH(i, lanes) {
+        const double k = ((double)(i / 8) - 1) / s.steps;
+        double sum = 0;
+        for (u32 j = i % 8; j < s.len; j += 8) sum += s.h[j] * cospi(2 * k * (j - s.middle));
+        for (int step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffff, sum, step);
+        if (i % 8 == 0 && i / 8 < s.points) s.table[i / 8] = sum * sum / s.energy;
     }
 }
 

@@ -9,7 +9,7 @@
 //! is constant, and the object must also be constant.
 
 use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
-use crate::backend::{Backend, Reals, Span, ValueCheck};
+use crate::backend::{Backend, Reals, Span};
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{min_max, reach};
 use crate::base::real::Real;
@@ -167,27 +167,21 @@ pub(crate) fn gridding_scale<T: Real>(
     scale_from(&reaches, dims, k[0].len(), largest, sums)
 }
 
-/// Computes [`gridding_scale`] of valid coordinates and weights in the memory of a backend; `None` if the backend is
-/// not faster than a loop on the host.
+/// Computes [`gridding_scale`] of valid coordinates and weights in the memory of a backend, each with its largest
+/// magnitude; `None` if the backend is not faster than a loop on the host.
 ///
 /// # Errors
 /// As [`gridding_scale`].
 pub(crate) fn gridding_scale_on<'a, T: Real, B: Backend<T>>(
     backend: &B,
-    k: &[Reals<'a, B, T>],
-    weights: Reals<'a, B, T>,
+    k: &[(Reals<'a, B, T>, f64)],
+    (weights, largest): (Reals<'a, B, T>, f64),
     dims: &[usize],
 ) -> Result<Option<f64>> {
-    let samples = weights.len();
-    let any = [-f64::MAX, f64::MAX];
-    let range_of = |from: Reals<'a, B, T>| ValueCheck { from, stride: 1, samples, valid: any, to: None, top: None };
-    let mut checks: Vec<_> = k.iter().copied().chain([weights]).map(range_of).collect();
-    let mut ranges: Vec<[f64; 2]> = backend.check_values(&mut checks)?.iter().map(|checked| checked.range).collect();
-    let [_, largest] = ranges.pop().expect("the weights have a range");
-    let reaches: Vec<f64> = ranges.into_iter().map(reach).collect();
+    let (k, reaches): (Vec<_>, Vec<_>) = k.iter().copied().unzip();
     let windows = windows(&reaches, dims)?;
-    let Some(sums) = backend.spectral_sums(k, weights, largest, &windows) else { return Ok(None) };
-    scale_from(&reaches, dims, samples, largest, sums?).map(Some)
+    let Some(sums) = backend.spectral_sums(&k, weights, largest, &windows) else { return Ok(None) };
+    scale_from(&reaches, dims, weights.len(), largest, sums?).map(Some)
 }
 
 /// Returns the windows of all axes.

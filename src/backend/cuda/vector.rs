@@ -9,7 +9,7 @@ use super::runtime::Function;
 use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
 use crate::backend::MAX_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, ValueCheck};
-use crate::base::error::Result;
+use crate::base::error::{try_collect, Result};
 use crate::base::geometry::CheckedValues;
 use crate::base::input_check::PendingCheck;
 use crate::base::real::Real;
@@ -35,7 +35,7 @@ pub struct Vectors {
     ramp: Function,
     first_beyond: Function,
     check_input: Function,
-    fill_spectrum: Function,
+    fill_spectra: Function,
     spectral_sum: Function,
     publish: Function,
     check_values: Function,
@@ -81,28 +81,36 @@ impl SpectrumArguments {
     };
 }
 
-/// A window and the table of its spectrum on a GPU.
-struct DeviceSpectrum {
-    arguments: SpectrumArguments,
-    _h: DeviceArray<f64>,
-    _table: DeviceArray<f64>,
+/// The windows of all axes and the tables of their spectra on a GPU.
+struct DeviceSpectra {
+    /// One entry per axis.
+    arguments: [SpectrumArguments; 3],
+    _windows: DeviceArray<f64>,
+    _tables: DeviceArray<f64>,
 }
 
-impl DeviceSpectrum {
-    /// Copies the window and allocates the table.
-    fn new(gpu: &Gpu, window: &SpectralWindow) -> Result<Self> {
-        let h = gpu.upload(&window.h, "the scale of gridding")?;
-        let table = gpu.array(window.points, "the scale of gridding")?;
-        let arguments = SpectrumArguments {
-            h: h.pointer(),
-            table: table.pointer(),
-            middle: window.middle(),
-            steps: window.steps,
-            energy: window.energy,
-            len: window.h.len() as u32,
-            points: window.points as u32,
-        };
-        Ok(DeviceSpectrum { arguments, _h: h, _table: table })
+impl DeviceSpectra {
+    /// Copies the windows, whose values follow each other in `values`, and allocates the tables.
+    fn new(gpu: &Gpu, windows: &[SpectralWindow], values: &[f64]) -> Result<Self> {
+        const WHAT: &str = "the scale of gridding";
+        let on_gpu = gpu.upload(values, WHAT)?;
+        let tables = gpu.array(windows.iter().map(|window| window.points).sum(), WHAT)?;
+        let mut arguments = [SpectrumArguments::NONE; 3];
+        let (mut value, mut point) = (0, 0);
+        for (window, arguments) in windows.iter().zip(&mut arguments) {
+            let (len, points) = (window.h.len(), window.points);
+            *arguments = SpectrumArguments {
+                h: on_gpu.view().part(value..value + len).pointer(),
+                table: tables.view().part(point..point + points).pointer(),
+                middle: window.middle(),
+                steps: window.steps,
+                energy: window.energy,
+                len: len as u32,
+                points: points as u32,
+            };
+            (value, point) = (value + len, point + points);
+        }
+        Ok(DeviceSpectra { arguments, _windows: on_gpu, _tables: tables })
     }
 }
 
@@ -127,7 +135,7 @@ impl Vectors {
             ramp: function("ramp")?,
             first_beyond: function("first_beyond")?,
             check_input: function("check_input")?,
-            fill_spectrum: function("fill_spectrum")?,
+            fill_spectra: function("fill_spectra")?,
             spectral_sum: function("spectral_sum")?,
             publish: function("publish")?,
             check_values: function("check_values")?,
@@ -416,26 +424,27 @@ impl Vectors {
         const WHAT: &str = "the scale of gridding";
         let n = weights.len() as u64;
         assert!(k.iter().all(|k| k.len() == weights.len()) && k.len() == windows.len());
-        // The windows' copies are waited for before they end, also after an error.
+        let count = windows.iter().map(|window| window.h.len()).sum();
+        let values = try_collect(count, WHAT, windows.iter().flat_map(|window| window.h.iter().copied()))?;
+        // The copy of the windows is waited for before `values` ends, also after an error.
         let computed = (|| {
-            let spectra: Vec<DeviceSpectrum> =
-                windows.iter().map(|window| DeviceSpectrum::new(gpu, window)).collect::<Result<_>>()?;
-            for spectrum in &spectra {
-                let points = u64::from(spectrum.arguments.points);
-                // SAFETY: the kernel's parameter is this; it reads the window and writes the table.
-                unsafe { launch!(gpu, &self.fill_spectrum, self.grid(points), BLOCK, 0; spectrum.arguments) };
-            }
+            let spectra = DeviceSpectra::new(gpu, windows, &values)?;
+            let [x, y, z] = spectra.arguments;
+            let points = windows.iter().map(|window| window.points).max().unwrap_or(0);
+            let [blocks, ..] = self.grid(8 * points as u64);
+            let grid = [blocks, windows.len() as u32, 1];
+            // SAFETY: the kernel's parameters are these; it reads the windows and writes the tables.
+            unsafe { launch!(gpu, &self.fill_spectra, grid, BLOCK, 0; x, y, z) };
             let mut out = gpu.array::<u64>(2, WHAT)?;
             gpu.fill(out.view_mut(), 0xff);
             let axis = |a: usize| k.get(a).map_or(DevicePointer::NULL, DeviceSlice::pointer);
-            let spectrum = |a: usize| spectra.get(a).map_or(SpectrumArguments::NONE, |spectrum| spectrum.arguments);
             let scale = |a: usize| windows.get(a).map_or(0.0, |window| window.distance_scale);
             let (partial, ticket) = (self.partial.pointer(), self.ticket.pointer());
             // SAFETY: the kernel's parameters are these. It reads n coordinates per axis, n weights and the tables, and
             // writes two results and one sum per block.
             unsafe {
                 launch!(gpu, &self.spectral_sum, self.grid(n), BLOCK, 0;
-                    axis(0), axis(1), axis(2), weights.pointer(), n, largest, spectrum(0), spectrum(1), spectrum(2),
+                    axis(0), axis(1), axis(2), weights.pointer(), n, largest, x, y, z,
                     scale(0), scale(1), scale(2), partial, ticket, out.pointer())
             };
             let mut found = [0u64; 2];
@@ -444,7 +453,7 @@ impl Vectors {
             Ok(SpectralSums { sum: f64::from_bits(found[0]), nearest })
         })();
         if computed.is_err() {
-            // The queued copies still read the caller's arrays.
+            // The queued copy still reads `values`.
             let _ = gpu.synchronize();
         }
         computed

@@ -3,7 +3,7 @@
 use crate::backend::{Backend, DevicePointer, DeviceSlice, Element, Reals, Source, ValueCheck};
 use crate::base::error::{try_vec, Result};
 use crate::base::geometry::{
-    check_below, check_coil_maps, check_coordinates, check_weight, is_in_range, CheckedValues, DeviceGeometry,
+    check_below, check_coil_maps, check_coordinates, check_weight, is_in_range, reach, CheckedValues, DeviceGeometry,
     Geometry, InputRanges, COIL_SENSITIVITY, EDGE_ROUNDING, NORMAL_MAP_LIMIT,
 };
 use crate::base::memory::Aligned;
@@ -23,20 +23,36 @@ pub(crate) struct SampleArray<T: Real, B: Backend<T>> {
     what: &'static str,
     device: Option<B::Array<T>>,
     host: OnceLock<Aligned<T>>,
+    /// Largest magnitude, where a check on a GPU has found it.
+    largest: Option<f64>,
 }
 
 impl<T: Real, B: Backend<T>> SampleArray<T, B> {
     fn on_host(host: Aligned<T>, what: &'static str) -> Self {
-        SampleArray { samples: host.len(), what, device: None, host: OnceLock::from(host) }
+        SampleArray { samples: host.len(), what, device: None, host: OnceLock::from(host), largest: None }
     }
 
     fn on_device(device: B::Array<T>, samples: usize, what: &'static str) -> Self {
-        SampleArray { samples, what, device: Some(device), host: OnceLock::new() }
+        SampleArray { samples, what, device: Some(device), host: OnceLock::new(), largest: None }
     }
 
     /// Returns the array in the memory of a GPU; `None` on the CPU.
     pub fn device(&self) -> Option<&B::Array<T>> {
         self.device.as_ref()
+    }
+
+    /// Returns the array in the memory of a GPU, and its largest magnitude; `None` on the CPU.
+    pub fn device_and_largest<'a>(&'a self, b: &'a B) -> Result<Option<(Reals<'a, B, T>, f64)>> {
+        let Some(device) = &self.device else { return Ok(None) };
+        let (from, samples, any) = (b.view(device), self.samples, [-f64::MAX, f64::MAX]);
+        let largest = match self.largest {
+            Some(largest) => largest,
+            None => {
+                let check = ValueCheck { from, stride: 1, samples, valid: any, to: None, top: None };
+                b.check_values(&mut [check])?.pop().map_or(0.0, |checked| reach(checked.range))
+            }
+        };
+        Ok(Some((b.view(device), largest)))
     }
 
     /// Returns the bytes of the copy for the host.
@@ -105,6 +121,7 @@ impl<T: Real, B: Backend<T>> SampleArrays<T, B> {
         if !is_within {
             samples.coordinates = wrapped(b, &samples.coordinates, geometry.top().wide())?;
         }
+        samples.set_largest(&ranges);
         geometry.check_voxels()?;
         ranges.map = geometry.coil_maps.map(|maps| check_coil_maps(b.workers(), maps)).transpose()?;
         Ok((samples, ranges))
@@ -144,7 +161,19 @@ impl<T: Real, B: Backend<T>> SampleArrays<T, B> {
         let mut arrays = copies.into_iter();
         let coordinates = arrays.by_ref().take(axes).map(|k| SampleArray::on_device(k, count, COORDINATES)).collect();
         let weights = arrays.next().map(|w| SampleArray::on_device(w, count, WEIGHTS));
-        Ok((SampleArrays { coordinates, weights }, ranges))
+        let mut samples = SampleArrays { coordinates, weights };
+        samples.set_largest(&ranges);
+        Ok((samples, ranges))
+    }
+
+    /// Keeps the largest magnitudes from these ranges. Coordinates that had to be wrapped are left out.
+    fn set_largest(&mut self, ranges: &InputRanges) {
+        for (k, &range) in self.coordinates.iter_mut().zip(&ranges.coordinates) {
+            k.largest = is_in_range(range).then(|| reach(range));
+        }
+        if let Some(weights) = &mut self.weights {
+            weights.largest = ranges.weight;
+        }
     }
 
     /// Copies density weights to where the plan computes.

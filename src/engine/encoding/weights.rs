@@ -1,9 +1,8 @@
 //! Sample weights of the gridding reconstruction and of filtered backprojection.
 
-use super::samples::SampleArray;
 use super::state::basis_factor;
 use super::Encoding;
-use crate::backend::{Backend, ChebyshevSeries, Reals};
+use crate::backend::{Backend, ChebyshevSeries};
 use crate::base::error::{bail, Result};
 use crate::base::geometry::VoxelBasis;
 use crate::base::real::Real;
@@ -91,16 +90,15 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     /// there.
     fn scaled_on_device(&self) -> Result<Option<B::Array<T>>> {
         let (b, coordinates) = (self.b(), &self.trajectory.coordinates);
-        let device = self.weighting.weights.as_ref().and_then(SampleArray::device);
-        let (Some(weights), VoxelBasis::Point) = (device, self.basis) else { return Ok(None) };
-        let k: Vec<Reals<B, T>> = coordinates.iter().filter_map(SampleArray::device).map(|k| b.view(k)).collect();
-        if k.len() != coordinates.len() {
-            return Ok(None);
-        }
-        let Some(scale) = gridding_scale_on(b, &k, b.view(weights), &self.dims)? else { return Ok(None) };
+        let (Some(weights), VoxelBasis::Point) = (&self.weighting.weights, self.basis) else { return Ok(None) };
+        let Some(weights) = weights.device_and_largest(b)? else { return Ok(None) };
+        let k = coordinates.iter().map(|k| k.device_and_largest(b)).collect::<Result<Option<Vec<_>>>>()?;
+        let Some(k) = k else { return Ok(None) };
+        let Some(scale) = gridding_scale_on(b, &k, weights, &self.dims)? else { return Ok(None) };
         // A constant function of time, times the weights.
-        let series = ChebyshevSeries { interval: [0.0, 1.0], functions: 1, coefficients: &[scale] };
-        b.series_values(b.view(weights), series, 0, Some(b.view(weights))).map(Some)
+        let (values, series) =
+            (weights.0, ChebyshevSeries { interval: [0.0, 1.0], functions: 1, coefficients: &[scale] });
+        b.series_values(values, series, 0, Some(values)).map(Some)
     }
 
     /// Scales the caller's weights, or computes weights.
