@@ -2,7 +2,7 @@
 //! contain these sums, so the function must not change.
 
 /// A running checksum.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Checksum(pub u64);
 
 impl Checksum {

@@ -9,6 +9,7 @@ use super::nvrtc::{self, nvrtc, KernelProgram, Status};
 use crate::base::atomic_file::write_atomically;
 use crate::base::checksum::Checksum;
 use crate::base::error::{Error, ErrorKind, Result};
+use std::borrow::Cow;
 use std::ffi::{c_char, CStr, CString};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -23,9 +24,16 @@ pub struct Kernels {
     pub name: &'static str,
     /// Text, without the common header that precedes all sources.
     source: &'static str,
-    macros: Vec<(&'static str, String)>,
-    /// Checksum of the text and the options; updated with each new macro.
-    key: u64,
+    macros: Vec<(&'static str, MacroValue)>,
+    /// Checksum of the text and of the macros so far.
+    sum: Checksum,
+}
+
+/// Value of a macro. It is made into text when kernels are compiled, because most plans only look them up.
+#[derive(Debug, Clone, PartialEq)]
+enum MacroValue {
+    Number(usize),
+    Text(Cow<'static, str>),
 }
 
 /// Compares the contents instead of the keys, so that tests can check that keys distinguish them.
@@ -38,58 +46,67 @@ impl PartialEq for Kernels {
 impl Kernels {
     /// Returns the kernels of a source in a precision of `bytes` bytes.
     pub fn new(name: &'static str, source: &'static str, bytes: usize, macros: &[(&'static str, usize)]) -> Self {
-        let precision = match bytes {
-            4 => [("REAL", "float".to_owned()), ("DOUBLE", "0".to_owned())],
-            _ => [("REAL", "double".to_owned()), ("DOUBLE", "1".to_owned())],
-        };
-        let macros: Vec<_> =
-            precision.into_iter().chain(macros.iter().map(|(name, value)| (*name, value.to_string()))).collect();
-        Kernels { name, source, macros, key: 0 }.keyed()
+        let (real, double) = if bytes == 4 { ("float", 0) } else { ("double", 1) };
+        let empty = Kernels { name, source, macros: Vec::with_capacity(macros.len() + 3), sum: sum_of_text(source) };
+        let precise = empty.with_value("REAL", MacroValue::Text(real.into()));
+        let numbers = [("DOUBLE", double)].into_iter().chain(macros.iter().copied());
+        numbers.fold(precise, |kernels, (name, value)| kernels.with_value(name, MacroValue::Number(value)))
     }
 
     /// Returns the same kernels with one more macro.
-    pub fn with(mut self, name: &'static str, value: String) -> Self {
-        self.macros.push((name, value));
-        self.keyed()
+    pub fn with(self, name: &'static str, value: String) -> Self {
+        self.with_value(name, MacroValue::Text(value.into()))
     }
 
-    fn keyed(mut self) -> Self {
-        let mut sum = self.sum_of_text();
-        sum.add(self.options().join(" ").as_bytes());
-        self.key = sum.0;
+    fn with_value(mut self, name: &'static str, value: MacroValue) -> Self {
+        self.sum.add(name.as_bytes());
+        match &value {
+            MacroValue::Number(number) => self.sum.add(&number.to_le_bytes()),
+            MacroValue::Text(text) => self.sum.add(text.as_bytes()),
+        }
+        self.macros.push((name, value));
         self
     }
 
-    /// Returns the checksum of the text. It is computed once, because it takes longer than setting a new trajectory
-    /// should.
-    fn sum_of_text(&self) -> Checksum {
-        static KNOWN: Mutex<Vec<(&'static str, Checksum)>> = Mutex::new(Vec::new());
-        let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
-        if let Some((_, sum)) = known.iter().find(|(source, _)| std::ptr::eq(*source, self.source)) {
-            return *sum;
-        }
-        let mut sum = Checksum::new();
-        sum.add(self.text().as_bytes());
-        known.push((self.source, sum));
-        sum
-    }
-
     fn text(&self) -> String {
-        format!("{}\n{}", include_str!("../../../kernels/common.cuh"), self.source)
+        text_of(self.source)
     }
 
     fn options(&self) -> Vec<String> {
-        self.macros.iter().map(|(name, value)| format!("-D{name}={value}")).collect()
+        let option = |(name, value): &(&str, MacroValue)| match value {
+            MacroValue::Number(number) => format!("-D{name}={number}"),
+            MacroValue::Text(text) => format!("-D{name}={text}"),
+        };
+        self.macros.iter().map(option).collect()
     }
 
     /// Returns a key that is different for different sources or options.
     pub fn key(&self) -> u64 {
-        self.key
+        self.sum.0
     }
 
     fn file(&self, architecture: &str) -> String {
-        format!("{}-{architecture}-{:016x}.cubin", self.name, self.key)
+        format!("{}-{architecture}-{:016x}.cubin", self.name, self.key())
     }
+}
+
+/// Returns the whole text of a source.
+fn text_of(source: &str) -> String {
+    format!("{}\n{source}", include_str!("../../../kernels/common.cuh"))
+}
+
+/// Returns the checksum of the text of a source. It is computed once, because it takes longer than setting a new
+/// trajectory should.
+fn sum_of_text(source: &'static str) -> Checksum {
+    static KNOWN: Mutex<Vec<(&'static str, Checksum)>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+    if let Some((_, sum)) = known.iter().find(|(other, _)| std::ptr::eq(*other, source)) {
+        return *sum;
+    }
+    let mut sum = Checksum::new();
+    sum.add(text_of(source).as_bytes());
+    known.push((source, sum));
+    sum
 }
 
 /// Returns the folder of compiled kernels, or `None` if the user has no home folder.
