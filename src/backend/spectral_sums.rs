@@ -1,5 +1,8 @@
 //! Sums of weights times the spectra of windows, from which the scale of gridding follows.
 
+/// Name of the step in the message when memory runs out.
+pub const SCALE: &str = "the scale of gridding";
+
 /// A window along one axis, symmetric about its middle, and the sampling of its spectrum.
 pub struct SpectralWindow {
     /// The window's values.

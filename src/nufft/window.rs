@@ -462,7 +462,8 @@ fn polynomial(taps: &[Vec<f64>], tap: usize, t: f64) -> f64 {
     taps.iter().fold(0.0, |sum, row| sum * t + row[tap])
 }
 
-/// Returns the modified Bessel function of order zero, by its power series. All terms are positive.
+/// Returns the modified Bessel function of order zero, by its power series or, for large x, its asymptotic series. All
+/// terms are positive.
 pub(crate) fn bessel_i0(x: f64) -> f64 {
     // From here on, the asymptotic series (Abramowitz and Stegun 9.7.1) has this accuracy too, and far fewer terms.
     if x > 60.0 {

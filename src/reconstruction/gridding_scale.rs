@@ -8,7 +8,7 @@
 //! It fills the image, and its spectrum stays in the measured part of k-space. Along an axis with k = 0 everywhere, h
 //! is constant, and the object must also be constant.
 
-use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
+use crate::backend::spectral_sums::{SpectralSums, SpectralWindow, SCALE};
 use crate::backend::{Backend, Reals, Span};
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::geometry::{min_max, reach};
@@ -33,9 +33,6 @@ const NEAREST: f64 = 2.0;
 /// all others.
 pub(crate) const LARGEST_WEIGHT: f64 = 1e6;
 
-/// Name of the step in the message when memory runs out.
-const WHAT: &str = "the scale of gridding";
-
 /// Returns the window for `n` voxels and |k| up to `reach`.
 fn window(n: usize, reach: f64) -> Result<SpectralWindow> {
     let longest = (MOST_PERIODS / reach.max(f64::MIN_POSITIVE)).max(1.0);
@@ -49,7 +46,7 @@ fn window(n: usize, reach: f64) -> Result<SpectralWindow> {
         bessel_i0(beta * (1.0 - x * x).sqrt()) / peak
     };
     // The window is symmetric.
-    let mut h = try_collect(len, WHAT, (0..len).map(|j| if 2 * j < len { value(j) } else { 0.0 }))?;
+    let mut h = try_collect(len, SCALE, (0..len).map(|j| if 2 * j < len { value(j) } else { 0.0 }))?;
     for j in len.div_ceil(2)..len {
         h[j] = h[len - 1 - j];
     }
@@ -77,7 +74,7 @@ impl WindowSpectrum {
             let frequencies = std::array::from_fn(|i| ((first + i) as f64 - 1.0) / steps);
             cosine_sums(h, middle, frequencies).map(|sum| sum * sum / energy)
         });
-        Ok(WindowSpectrum { table: try_collect(*points, WHAT, values)?, steps: *steps })
+        Ok(WindowSpectrum { table: try_collect(*points, SCALE, values)?, steps: *steps })
     }
 
     /// Returns the spectrum at `k`, interpolated.

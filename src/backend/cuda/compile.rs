@@ -68,10 +68,6 @@ impl Kernels {
         self
     }
 
-    fn text(&self) -> String {
-        text_of(self.source)
-    }
-
     fn options(&self) -> Vec<String> {
         let option = |(name, value): &(&str, MacroValue)| match value {
             MacroValue::Number(number) => format!("-D{name}={number}"),
@@ -190,7 +186,7 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
         )
     };
     let text = |s: String| CString::new(s).expect("sources and options have no zeros");
-    let source = text(kernels.text());
+    let source = text(text_of(kernels.source));
     let name = text(format!("{}.cu", kernels.name));
     let mut options = kernels.options();
     options.push(format!("--gpu-architecture={architecture}"));

@@ -6,7 +6,7 @@ use super::kernel_check::{CheckArguments, CheckSlots};
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::pending_word::PendingWord;
 use super::runtime::Function;
-use crate::backend::spectral_sums::{SpectralSums, SpectralWindow};
+use crate::backend::spectral_sums::{SpectralSums, SpectralWindow, SCALE};
 use crate::backend::MAX_PROJECTIONS;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, ValueCheck};
 use crate::base::error::{try_collect, Result};
@@ -92,9 +92,8 @@ struct DeviceSpectra {
 impl DeviceSpectra {
     /// Copies the windows, whose values follow each other in `values`, and allocates the tables.
     fn new(gpu: &Gpu, windows: &[SpectralWindow], values: &[f64]) -> Result<Self> {
-        const WHAT: &str = "the scale of gridding";
-        let on_gpu = gpu.upload(values, WHAT)?;
-        let tables = gpu.array(windows.iter().map(|window| window.points).sum(), WHAT)?;
+        let on_gpu = gpu.upload(values, SCALE)?;
+        let tables = gpu.array(windows.iter().map(|window| window.points).sum(), SCALE)?;
         let mut arguments = [SpectrumArguments::NONE; 3];
         let (mut value, mut point) = (0, 0);
         for (window, arguments) in windows.iter().zip(&mut arguments) {
@@ -421,21 +420,21 @@ impl Vectors {
         largest: f64,
         windows: &[SpectralWindow],
     ) -> Result<SpectralSums> {
-        const WHAT: &str = "the scale of gridding";
         let n = weights.len() as u64;
         assert!(k.iter().all(|k| k.len() == weights.len()) && k.len() == windows.len());
         let count = windows.iter().map(|window| window.h.len()).sum();
-        let values = try_collect(count, WHAT, windows.iter().flat_map(|window| window.h.iter().copied()))?;
+        let values = try_collect(count, SCALE, windows.iter().flat_map(|window| window.h.iter().copied()))?;
         // The copy of the windows is waited for before `values` ends, also after an error.
         let computed = (|| {
             let spectra = DeviceSpectra::new(gpu, windows, &values)?;
             let [x, y, z] = spectra.arguments;
             let points = windows.iter().map(|window| window.points).max().unwrap_or(0);
+            // Eight lanes compute a value.
             let [blocks, ..] = self.grid(8 * points as u64);
             let grid = [blocks, windows.len() as u32, 1];
             // SAFETY: the kernel's parameters are these; it reads the windows and writes the tables.
             unsafe { launch!(gpu, &self.fill_spectra, grid, BLOCK, 0; x, y, z) };
-            let mut out = gpu.array::<u64>(2, WHAT)?;
+            let mut out = gpu.array::<u64>(2, SCALE)?;
             gpu.fill(out.view_mut(), 0xff);
             let axis = |a: usize| k.get(a).map_or(DevicePointer::NULL, DeviceSlice::pointer);
             let scale = |a: usize| windows.get(a).map_or(0.0, |window| window.distance_scale);

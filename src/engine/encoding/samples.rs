@@ -44,15 +44,16 @@ impl<T: Real, B: Backend<T>> SampleArray<T, B> {
     /// Returns the array in the memory of a GPU, and its largest magnitude; `None` on the CPU.
     pub fn device_and_largest<'a>(&'a self, b: &'a B) -> Result<Option<(Reals<'a, B, T>, f64)>> {
         let Some(device) = &self.device else { return Ok(None) };
-        let (from, samples, any) = (b.view(device), self.samples, [-f64::MAX, f64::MAX]);
+        let from = b.view(device);
         let largest = match self.largest {
             Some(largest) => largest,
             None => {
-                let check = ValueCheck { from, stride: 1, samples, valid: any, to: None, top: None };
+                let valid = [-f64::MAX, f64::MAX];
+                let check = ValueCheck { from, stride: 1, samples: self.samples, valid, to: None, top: None };
                 b.check_values(&mut [check])?.pop().map_or(0.0, |checked| reach(checked.range))
             }
         };
-        Ok(Some((b.view(device), largest)))
+        Ok(Some((from, largest)))
     }
 
     /// Returns the bytes of the copy for the host.
