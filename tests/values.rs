@@ -558,7 +558,8 @@ fn phantoms_with_a_curved_map_are_the_sum_over_fine_points() {
         .collect();
     let axes = slices(&k);
     let geometry = Geometry::new(&dims, &axes).field_map(&field, &times);
-    let found = phantom_kspace(&phantom, &geometry, None, 4, &Options::default()).unwrap();
+    // With 8 boxes a voxel the error is at most 9e-4 in 400 seeds, with 4 up to 3.3e-3: it falls with their square.
+    let found = phantom_kspace(&phantom, &geometry, None, 8, &Options::default()).unwrap();
 
     let points = dims.map(|n| n * fine);
     let density = phantom.image(&points, 6).unwrap();
@@ -585,7 +586,7 @@ fn phantoms_with_a_curved_map_are_the_sum_over_fine_points() {
         })
         .collect();
     let error = distance(&found, &expected);
-    assert!(error < 3e-3, "{error:e}, seed {}", random.seed);
+    assert!(error < 2e-3, "{error:e}, seed {}", random.seed);
 }
 
 /// Checks that noise has the power of the data over the square of the signal-to-noise ratio, half of it in each part.
