@@ -20,7 +20,7 @@
 #   make && sudo make install                   the library to /usr/local
 #   make program && sudo make install           the library, the program, its manual pages and completions
 #   make install PREFIX=/usr DESTDIR=stage      for packagers
-#   make release                                archives for all platforms, wheel, Debian packages, SBOM, to target/dist
+#   make release                                archives and wheels for all platforms, Debian packages, in target/dist
 #   make packages                               the Debian packages alone
 #   make test-packages                          installs, runs and removes the packages in a bare Debian: as root
 #   make test-reproducible                      builds a release again in a new folder: the same bytes
@@ -187,21 +187,14 @@ portable: $(zig)/ready
 # The Python package. It is tested with the library that LIBRECON names, or in its wheel.
 python_venv := $(CARGO_TARGET_DIR)/python-venv
 wheels := $(CARGO_TARGET_DIR)/wheel
-wheel_licences := $(CARGO_TARGET_DIR)/wheel-licences
-wheel_platform := manylinux_$(subst .,_,$(GLIBC))_x86_64
 
 $(python_venv)/ready: python/requirements.txt
 	@python3 -m venv $(python_venv) && $(python_venv)/bin/python -m pip install --quiet --requirement $< && touch $@ || true
 
+# With make wheel PORTABLE_TARGET=aarch64-unknown-linux-gnu for that platform.
 wheel: $(python_venv)/ready portable
-	CARGO="$(CARGO)" $(zig)/bin/python packaging/licence_texts.py recon $(PORTABLE_TARGET) $(wheel_licences)
 	rm -rf $(wheels)
-	LIBRECON=$(abspath $(portable))/librecon.so.$(VERSION) LIBRECON_LICENCES=$(abspath $(wheel_licences)) \
-		LIBRECON_PLATFORM=$(wheel_platform) \
-		$(python_venv)/bin/python -m build --wheel --no-isolation --outdir $(wheels) python
-	$(python_venv)/bin/python -m auditwheel show $(wheels)/*.whl | tee $(wheels)/audit.txt
-	grep -q '"$(wheel_platform)"' $(wheels)/audit.txt
-	find $(wheels) -name '*.whl' -size -10M | grep -q .
+	$(for_release) packaging/release.sh wheel $(subst -unknown,,$(PORTABLE_TARGET)) $(wheels)
 
 # The wheel in an empty environment. MRI_NUFFT is a folder with mri-nufft's repository, whose own tests then run too.
 MRI_NUFFT ?=
@@ -242,18 +235,16 @@ MAINTAINER ?= The recon authors <recon@example.org>
 # One or more of the names in packaging/release.sh. Empty: all that can be built here.
 PLATFORM ?=
 for_release := VERSION=$(VERSION) ABI=$(ABI) MAINTAINER="$(MAINTAINER)" CARGO_TARGET_DIR=$(CARGO_TARGET_DIR) GLIBC=$(GLIBC) \
-	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH)
+	SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) PYTHON=$(abspath $(python_venv))/bin/python
 
 need_epoch:
 	@if [ -z "$(SOURCE_DATE_EPOCH)" ]; then echo "no git here: set SOURCE_DATE_EPOCH to the time of the release, in seconds"; exit 1; fi
 
-# Archives for all platforms, the wheel, the Debian packages, SBOM and checksums, in target/dist.
+# Archives and wheels for all platforms, the Debian packages, SBOM and checksums, in target/dist.
 release: PACKAGES := gcc libc6-dev binutils python3-venv gcc-mingw-w64-x86-64 llvm octave octave-dev dpkg-dev debhelper
-release: deps need_epoch $(zig)/ready $(tools)/ready
+release: deps need_epoch $(zig)/ready $(python_venv)/ready $(tools)/ready
 	rm -rf $(CARGO_TARGET_DIR)/dist
 	$(for_release) packaging/release.sh archives $(PLATFORM)
-	$(MAKE) --no-print-directory wheel
-	install -m 644 $(wheels)/*.whl $(CARGO_TARGET_DIR)/dist/
 	$(for_release) packaging/release.sh packages
 
 packages: PACKAGES := gcc libc6-dev binutils python3-venv octave octave-dev dpkg-dev debhelper

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds recon for each platform, and packs what users install, to the folder target/dist.
 #
-#   release.sh archives [PLATFORM ...]     an archive for each platform (default: all), checksums, SBOM
+#   release.sh archives [PLATFORM ...]     an archive and a wheel for each platform (default: all), checksums, SBOM
 #   release.sh packages                    the Debian packages of this machine's architecture
+#   release.sh wheel PLATFORM FOLDER       only the wheel, of a library that is built already
 #
-# Variables are passed by the Makefile: VERSION, ABI, MAINTAINER, CARGO_TARGET_DIR, SOURCE_DATE_EPOCH, GLIBC.
+# Variables are passed by the Makefile: VERSION, ABI, MAINTAINER, CARGO_TARGET_DIR, SOURCE_DATE_EPOCH, GLIBC, PYTHON.
 #
 # The same commit gives the same bytes: paths are removed from compiled files, all times are SOURCE_DATE_EPOCH (the
 # commit's), entries of archives are sorted and have no owner.
@@ -16,13 +17,17 @@ dist=$target/dist
 work=$target/dist-work
 zig=$target/zig-venv
 export SOURCE_DATE_EPOCH LC_ALL=C TZ=UTC
+# A wheel of sources without git has the time that the build backend chooses.
+if [ -z "$SOURCE_DATE_EPOCH" ]; then unset SOURCE_DATE_EPOCH; fi
 
-# Name of the platform, target of rustc, and how it is built: with Zig for an old glibc, or by cargo alone.
+# Name of the platform, target of rustc, how it is built (with Zig for an old glibc, or by cargo alone), and the name
+# that wheels have for it. Python cannot load the static library.
+old_glibc=manylinux_${GLIBC//./_}
 PLATFORMS="
-x86_64-linux-gnu    x86_64-unknown-linux-gnu    portable
-x86_64-linux-musl   x86_64-unknown-linux-musl   cargo
-aarch64-linux-gnu   aarch64-unknown-linux-gnu   portable
-x86_64-windows-gnu  x86_64-pc-windows-gnu       cargo
+x86_64-linux-gnu    x86_64-unknown-linux-gnu    portable  ${old_glibc}_x86_64
+x86_64-linux-musl   x86_64-unknown-linux-musl   cargo     -
+aarch64-linux-gnu   aarch64-unknown-linux-gnu   portable  ${old_glibc}_aarch64
+x86_64-windows-gnu  x86_64-pc-windows-gnu       cargo     win_amd64
 "
 here=$(uname -m)-linux-gnu
 
@@ -30,10 +35,20 @@ say() { echo "release: $*"; }
 
 row() { awk -v name="$1" '$1 == name' <<< "$PLATFORMS"; }
 
+has_wheel() { [ "$(row "$1" | awk '{ print $4 }')" != - ]; }
+
+# Ends with an error if a name is not in the list.
+must_be_platform() {
+    if [ -z "$(row "$1")" ]; then
+        say "$1 is not a platform: these are" $(awk 'NF { print $1 }' <<< "$PLATFORMS") >&2
+        exit 2
+    fi
+}
+
 # Returns the folder in which cargo leaves the files of a platform.
 built() {
-    local name triple how
-    read -r name triple how <<< "$(row "$1")"
+    local name triple how tag
+    read -r name triple how tag <<< "$(row "$1")"
     if [ "$how" = portable ]; then echo "$target/portable/$triple/release"; else echo "$target/$how-dist/$triple/release"; fi
 }
 
@@ -58,8 +73,8 @@ END
 
 # Returns whether this machine has what a platform needs, or says in one line what is missing.
 can_build() {
-    local name triple how
-    read -r name triple how <<< "$(row "$1")"
+    local name triple how tag
+    read -r name triple how tag <<< "$(row "$1")"
     if ! rustup target list --installed 2>/dev/null | grep -qx "$triple" && ! rustup target add "$triple" >/dev/null 2>&1; then
         say "skipped: $name (rustup cannot add the target $triple)"
         return 1
@@ -72,8 +87,8 @@ can_build() {
 
 # Builds libraries and program.
 build() {
-    local name triple how
-    read -r name triple how <<< "$(row "$1")"
+    local name triple how tag
+    read -r name triple how tag <<< "$(row "$1")"
     say "building $name"
     local packages="--package recon --package recon-files --package recon-program"
     export CARGO_INCREMENTAL=0
@@ -103,11 +118,12 @@ check_glibc() {
     done
 }
 
-# Writes the licences of all that a platform's files are linked with, and returns their folder.
+# Writes the licences of all that a platform's program, or another package, is linked with, and returns their folder.
 licences() {
-    local name triple how
-    read -r name triple how <<< "$(row "$1")"
-    "$zig/bin/python" packaging/licence_texts.py recon-program "$triple" "$work/licences/$name" && echo "$work/licences/$name"
+    local name triple how tag
+    read -r name triple how tag <<< "$(row "$1")"
+    local texts=$work/licences/${2:-recon-program}/$name
+    "$zig/bin/python" packaging/licence_texts.py "${2:-recon-program}" "$triple" "$texts" && echo "$texts"
 }
 
 # The SBOM of the program, which is linked with all three packages. Paths of this machine are removed. Cargo leaves out
@@ -138,10 +154,38 @@ mex() {
     check_glibc "$output/recon_mex.mex"
 }
 
+# Packs the library of a platform into a wheel for every Python.
+wheel() {
+    local name triple how tag
+    read -r name triple how tag <<< "$(row "$1")"
+    local folder=$2 from library texts file audit
+    from=$(built "$name")
+    library=$from/librecon.so.$VERSION
+    if [ "$tag" = win_amd64 ]; then library=$from/recon.dll; fi
+    texts=$(licences "$name" recon)
+    mkdir -p "$folder"
+    rm -f "$folder"/*"$tag.whl"
+    LIBRECON=$library LIBRECON_LICENCES=$texts LIBRECON_PLATFORM=$tag \
+        "$PYTHON" -m build --wheel --no-isolation --outdir "$folder" python >/dev/null
+    file=$(echo "$folder"/*"$tag.whl")
+    if [ "$how" = portable ]; then
+        audit=$("$PYTHON" -m auditwheel show "$file")
+        if [ "${audit#*"\"$tag\""}" = "$audit" ]; then
+            say "$file does not run on all systems of its name: $audit" >&2
+            exit 1
+        fi
+    fi
+    if [ -z "$(find "$file" -size -10M)" ]; then
+        say "$file is larger than the 10 MB that are promised: $(stat -c %s "$file") bytes" >&2
+        exit 1
+    fi
+    say "$(basename "$file")"
+}
+
 # Fills and packs the folder of one platform.
 archive() {
-    local name triple how
-    read -r name triple how <<< "$(row "$1")"
+    local name triple how tag
+    read -r name triple how tag <<< "$(row "$1")"
     local base=recon-$VERSION-$name
     local stage=$work/$base from texts
     from=$(built "$name")
@@ -184,10 +228,7 @@ archives)
     shift
     names=${*:-$(awk 'NF { print $1 }' <<< "$PLATFORMS")}
     for name in $names; do
-        if [ -z "$(row "$name")" ]; then
-            say "$name is not a platform: these are" $(awk 'NF { print $1 }' <<< "$PLATFORMS") >&2
-            exit 2
-        fi
+        must_be_platform "$name"
     done
     # The program of this machine prints the manual pages of all platforms.
     build "$here"
@@ -195,10 +236,22 @@ archives)
         if ! can_build "$name"; then continue; fi
         if [ "$name" != "$here" ]; then build "$name"; fi
         archive "$name"
+        if has_wheel "$name"; then wheel "$name" "$dist"; fi
     done
     checksums
     ;;
+wheel)
+    must_be_platform "${2:-}"
+    if ! has_wheel "$2"; then
+        say "$2 has no shared library, which a wheel needs" >&2
+        exit 2
+    fi
+    wheel "$2" "$3"
+    ;;
 packages)
+    if [ -z "${MAINTAINER##*@example.org*}" ]; then
+        say "the packages have no real maintainer ($MAINTAINER): set MAINTAINER before you publish them"
+    fi
     build "$here"
     from=$(built "$here")
     texts=$(licences "$here")
@@ -210,7 +263,7 @@ packages)
     checksums
     ;;
 *)
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac

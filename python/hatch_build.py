@@ -1,7 +1,7 @@
 """Fills the wheel: the shared library, the files that follow from recon.h, and the licences. For hatchling.
 
 The environment names what is packed: LIBRECON, the shared library, and LIBRECON_LICENCES, a folder with the licences of
-everything that is linked in. `make wheel` sets both.
+everything that is linked in. packaging/release.sh sets both, and LIBRECON_PLATFORM, the platform in the wheel's name.
 """
 
 import os
