@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Builds the last commit again, in a new folder, and compares archives, packages and wheel with those of this folder.
 #
-#   test-reproducible.sh PLATFORM     a platform of release.sh that `make release` has packed here
+#   test-reproducible.sh PLATFORM ...     platforms of release.sh that `make release` has packed here
 #
 # CARGO_TARGET_DIR is passed by `make test-reproducible`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-platform=$1
+platforms=$*
 first=$(cd "$CARGO_TARGET_DIR" && pwd)
 if [ -n "$(git status --porcelain)" ]; then
     echo "test-reproducible.sh: commit all changes first, because the second build is of the last commit" >&2
@@ -19,7 +19,7 @@ mkdir "$copy/recon/target"
 # Tools are not compiled again: their marks must be newer than the lists of the clone.
 touch "$first/tools/ready" "$first/zig-venv/ready" "$first/python-venv/ready"
 ln -s "$first/tools" "$first/zig-venv" "$first/python-venv" "$copy/recon/target/"
-make -C "$copy/recon" --no-print-directory release PLATFORM="$platform" CARGO_TARGET_DIR=target
+make -C "$copy/recon" --no-print-directory release PLATFORM="$platforms" CARGO_TARGET_DIR=target
 different=0 same=0
 for file in "$first"/dist/*; do
     name=$(basename "$file")
