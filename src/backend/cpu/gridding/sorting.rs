@@ -511,9 +511,9 @@ impl VectorDigits {
         let shift = self.lowest + which * self.bits;
         // The mask shows the compiler that this is an index of the counts.
         let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MAX_VALUES - 1);
-        // Parts are processed in parallel: adjacent samples mostly share a vector, and each would wait for the count that
-        // the previous one has written. The counts of the parts are not a power of two apart, since a processor treats
-        // such addresses as equal.
+        // Parts are processed in parallel: adjacent samples mostly share a vector, and each would wait for the count
+        // that the previous one has written. The counts of the parts are not a power of two apart, since a processor
+        // treats such addresses as equal.
         let mut counts = [[0u16; Self::MAX_VALUES + 32]; SORTED_PARTS];
         let len = keys.len() / SORTED_PARTS;
         let (parts, last) = keys.split_at(SORTED_PARTS * len);
