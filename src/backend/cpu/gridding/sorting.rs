@@ -207,15 +207,7 @@ fn sort_by_tile<T: SimdReal>(
             // SAFETY: blocks do not overlap, and each has its own counts.
             let (keys, counts) = unsafe { (keys.part(range.start, range.len()), counts.part(i * stride, tiles)) };
             level.run(TileSearchKernel { windows, locators, start: range.start, keys });
-            let (rows, rest) = keys.as_chunks::<TILE_ROW>();
-            for row in rows {
-                if is_constant(row) {
-                    counts[row[0] as usize] += TILE_ROW as u32;
-                } else {
-                    row.iter().for_each(|&key| counts[key as usize] += 1);
-                }
-            }
-            rest.iter().for_each(|&key| counts[key as usize] += 1);
+            count_tiles(keys, counts);
         });
     }
     // Converts counts to positions: tile by tile, and block by block within a tile.
@@ -234,29 +226,52 @@ fn sort_by_tile<T: SimdReal>(
         let range = range(i);
         // SAFETY: each block has its own counts.
         let next = unsafe { next.part(i * stride, tiles) };
-        let put = |next: &mut [u32], m: usize, keys: &[u32]| {
-            for (m, &key) in (m..).zip(keys) {
-                let next = &mut next[key as usize];
-                // SAFETY: every sample has its own position.
-                unsafe { shared.set(*next as usize, m as u32) };
-                *next += 1;
-            }
-        };
-        let (rows, rest) = keys[range.clone()].as_chunks::<TILE_ROW>();
-        for (row, m) in rows.iter().zip((range.start..).step_by(TILE_ROW)) {
-            if is_constant(row) {
-                let next = &mut next[row[0] as usize];
-                // SAFETY: every sample has its own position.
-                let order = unsafe { shared.part(*next as usize, TILE_ROW) };
-                order.iter_mut().zip(m..).for_each(|(order, m)| *order = m as u32);
-                *next += TILE_ROW as u32;
-            } else {
-                put(next, m, row);
-            }
-        }
-        put(next, range.end - rest.len(), rest);
+        // SAFETY: the counts of all blocks give every sample its own position.
+        unsafe { place_samples(range.clone(), &keys[range], next, &shared) };
     });
     Ok(starts)
+}
+
+/// Adds to `counts` the samples of each tile.
+fn count_tiles(tiles: &[u32], counts: &mut [u32]) {
+    let (rows, rest) = tiles.as_chunks::<TILE_ROW>();
+    for row in rows {
+        if is_constant(row) {
+            counts[row[0] as usize] += TILE_ROW as u32;
+        } else {
+            row.iter().for_each(|&tile| counts[tile as usize] += 1);
+        }
+    }
+    rest.iter().for_each(|&tile| counts[tile as usize] += 1);
+}
+
+/// Writes the indices of `samples`, whose tiles are given, to the `next` positions of their tiles in `order`.
+///
+/// # Safety
+///
+/// No other thread uses these positions at the same time.
+unsafe fn place_samples(samples: Range<usize>, tiles: &[u32], next: &mut [u32], order: &SharedSlice<u32>) {
+    let place = |next: &mut [u32], first: usize, tiles: &[u32]| {
+        for (m, &tile) in (first..).zip(tiles) {
+            let next = &mut next[tile as usize];
+            // SAFETY: passed on to the caller.
+            unsafe { order.set(*next as usize, m as u32) };
+            *next += 1;
+        }
+    };
+    let (rows, rest) = tiles.as_chunks::<TILE_ROW>();
+    for (row, first) in rows.iter().zip(samples.clone().step_by(TILE_ROW)) {
+        if is_constant(row) {
+            let next = &mut next[row[0] as usize];
+            // SAFETY: passed on to the caller.
+            let order = unsafe { order.part(*next as usize, TILE_ROW) };
+            order.iter_mut().zip(first..).for_each(|(order, m)| *order = m as u32);
+            *next += TILE_ROW as u32;
+        } else {
+            place(next, first, row);
+        }
+    }
+    place(next, samples.end - rest.len(), rest);
 }
 
 /// Returns whether all elements are equal.
@@ -371,8 +386,8 @@ fn sort_parts<T: SimdReal>(
                 // SAFETY: batches do not overlap.
                 let sorted = unsafe { sorted.part(start, len + padding) };
                 sorted[len..].fill(0);
-                let order = vectors.sort(keys.each_mut().map(|keys| &mut keys[..len]));
-                sorted[..len].copy_from_slice(order);
+                let keys = vectors.sort(keys.each_mut().map(|keys| &mut keys[..len]));
+                sorted[..len].copy_from_slice(keys);
                 let unsorted = unsorted.each_ref().map(|t| &t[..]);
                 let mut t = t.each_ref().map(|t| {
                     let [start, len] = if t.len() > 0 { [start, len + padding] } else { [0, 0] };
@@ -381,8 +396,8 @@ fn sort_parts<T: SimdReal>(
                 });
                 t.iter_mut().filter(|t| !t.is_empty()).for_each(|t| t[len..].fill(T::ZERO));
                 match axes {
-                    2 => reorder::<_, 2>(order, unsorted, t),
-                    _ => reorder::<_, 3>(order, unsorted, t),
+                    2 => reorder::<_, 2>(keys, unsorted, t),
+                    _ => reorder::<_, 3>(keys, unsorted, t),
                 }
             }
         },
@@ -563,6 +578,39 @@ mod tests {
                     let [first, end] = [tile, tile + 1].map(|tile| tiling.tiles[0].first_cell(tile) as u32);
                     assert_eq!([first, end - 1].map(|cell| locators.index_part(cell)), [tile as u32; 2], "{grid:?}");
                 }
+            }
+        }
+    }
+
+    /// Rows of samples in one tile and in several tiles have code of their own.
+    #[test]
+    fn samples_are_placed_by_tile_in_their_order() {
+        let mut state = 1u32;
+        let mut below = |n: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % n
+        };
+        for (tiles, longest_run) in [(1, 1), (3, 1), (3, 40), (500, 30)] {
+            for len in [1, 7, 8, 9, 64, 1001] {
+                let mut keys = Vec::new();
+                while keys.len() < len {
+                    let (tile, run) = (below(tiles), 1 + below(longest_run));
+                    keys.extend(std::iter::repeat_n(tile, run as usize));
+                }
+                keys.truncate(len);
+                let mut next = vec![0; tiles as usize];
+                count_tiles(&keys, &mut next);
+                let mut sum = 0;
+                next.iter_mut().for_each(|next| sum += std::mem::replace(next, sum));
+                assert_eq!(sum as usize, len);
+                let first = 5;
+                let mut order = vec![u32::MAX; len];
+                // SAFETY: this is the only thread.
+                unsafe { place_samples(first..first + len, &keys, &mut next, &SharedSlice::new(&mut order)) };
+                let mut expected: Vec<u32> = (0..len as u32).collect();
+                expected.sort_by_key(|&m| keys[m as usize]);
+                let order: Vec<u32> = order.iter().map(|m| m - first as u32).collect();
+                assert_eq!(order, expected, "{tiles} tiles, runs of up to {longest_run}, {len} samples");
             }
         }
     }
