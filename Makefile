@@ -258,7 +258,7 @@ test-packages: deps packages
 
 # Builds the last commit again in a new folder, and compares the files. By hand only.
 test-reproducible:
-	$(MAKE) --no-print-directory release PLATFORM=$(or $(PLATFORM),x86_64-linux-gnu)
+	$(MAKE) --no-print-directory release PLATFORM="$(or $(PLATFORM),x86_64-linux-gnu)"
 	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR) packaging/test-reproducible.sh $(or $(PLATFORM),x86_64-linux-gnu)
 
 # Where neither is found, recon.build from within MATLAB or Octave does the same.
