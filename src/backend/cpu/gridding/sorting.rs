@@ -506,7 +506,7 @@ impl VectorDigits {
 
     /// Sorts the first of `keys` by vectors, preserving the order within a vector, and returns the sorted array. The
     /// second is scratch of the same length.
-    fn sort<'k>(self, [keys, scratch]: [&'k mut [u32]; 2]) -> &'k [u32] {
+    fn sort(self, [keys, scratch]: [&mut [u32]; 2]) -> &[u32] {
         if keys.len() <= (self.digits << self.bits) as usize / COUNTS_PER_KEY {
             // The index of a sample makes its order unique.
             let order = |&key: &u32| (key >> self.lowest, key & (BATCH as u32 - 1));
