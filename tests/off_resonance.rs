@@ -173,29 +173,28 @@ fn check_random_scan<T: Real>(tolerance: f64, random: &mut Random) {
     plan.forward(&x, &mut values).unwrap();
     plan.normal(&x, &mut y).unwrap();
     let exact = model.forward(&wide(&x));
+    let (wide_d, wide_x) = (wide(&d), wide(&x));
+    let adjoint = model.adjoint(&wide_d);
     // Sums of random numbers may be small by chance, which only an average over many hides. The errors of a few are
-    // therefore relative to the root of the sum of squares, the size that sums have on average.
-    let size = |terms: &[Complex<T>], samples: &[f64], rates: &[f64], is_forward: bool| -> f64 {
-        let power = |at: f64, of: f64| if kind > 1 { (-2.0 * at * of).exp() } else { 1.0 };
-        let terms = terms.iter().map(|z| wide(&[*z])[0].norm_sqr());
-        let sum: f64 = if is_forward {
-            terms.zip(rates).map(|(z, rate)| samples.iter().map(|t| z * power(*t, *rate)).sum::<f64>()).sum()
-        } else {
-            terms.zip(samples).map(|(z, t)| rates.iter().map(|rate| z * power(*t, *rate)).sum::<f64>()).sum()
-        };
-        sum.sqrt()
+    // therefore relative to the root of the sum of squares, the size that sums have on average. They are not averaged
+    // either.
+    let few = samples.min(f.len()) < 50;
+    let bound = if few { 3.0 } else { 1.0 };
+    let share = |sums: &[Complex<f64>], square: &dyn Fn(usize, usize) -> f64| {
+        let power = |m: usize, i: usize| if kind > 1 { (-2.0 * times[m] * rates[i]).exp() } else { 1.0 };
+        let pairs = (0..samples).flat_map(|m| (0..f.len()).map(move |i| (m, i)));
+        let expected: f64 = pairs.map(|(m, i)| square(m, i) * power(m, i)).sum();
+        (sums.iter().map(|z| z.norm_sqr()).sum::<f64>() / expected).sqrt().min(1.0)
     };
-    let norm = |values: &[Complex<f64>]| values.iter().map(|z| z.norm_sqr()).sum::<f64>().sqrt();
-    let adjoint = model.adjoint(&wide(&d));
-    let small = [norm(&adjoint) / size(&d, &times, &rates, false), norm(&exact) / size(&x, &times, &rates, true)]
-        .map(|share| share.min(1.0));
+    let small = match few {
+        true => [share(&adjoint, &|m, _| wide_d[m].norm_sqr()), share(&exact, &|_, i| wide_x[i].norm_sqr())],
+        false => [1.0; 2],
+    };
     let errors = [
         small[0] * distance(&image, &adjoint),
         small[1] * distance(&values, &exact),
         0.5 * small[1] * distance(&y, &model.adjoint(&exact)),
     ];
-    // The error of a few samples or voxels is not averaged.
-    let bound = if samples.min(f.len()) < 50 { 3.0 } else { 1.0 };
     assert!(
         errors.iter().all(|e| *e <= bound * tolerance),
         "{} {dims:?} {shots} x {per_shot} from {start} for {length}, {middle} Hz {width} R {slow} {fast} kind {kind} \
