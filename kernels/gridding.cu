@@ -845,11 +845,13 @@ spread_tiles(window_polynomials polynomials, spreading all, const u64 *firsts)
 
 // Source and destination of interpolation: the `arrays` grids and their arrays of n values follow each other. The
 // values are in the order of the points if `order` is null. A block works on the segment of its number in `schedule`.
+// In 2D and single precision, `tile_samples` take the place of points, planes and order if they are not null.
 struct interpolation {
     layout grid;
     const point *points;
     const u16 *planes;
     const u32 *order;
+    const tile_sample *tile_samples;
     const segment *segments;
     const u32 *schedule;
     const cplx *cells;
@@ -1073,17 +1075,13 @@ interpolate(window_polynomials polynomials, interpolation all)
 
 #else
 
-// A point, the row where its window starts, and the place of its value.
-struct gathered {
-    point p;
-    u32 row, place;
-};
-
-// Loads a point of the segment; the first one in place of those past its end.
-__device__ __forceinline__ gathered load_point(const interpolation &all, const segment &part, u32 nth)
+// Loads a sample of the segment; the first one in place of those past its end.
+__device__ __forceinline__ tile_sample load_tile_sample(const interpolation &all, const segment &part, u32 nth)
 {
     const u64 i = part.first + (nth < part.count ? nth : 0);
-    return {all.points[i], all.planes[i], all.order ? all.order[i] : (u32)i};
+    if (!DOUBLE && all.tile_samples) return all.tile_samples[i];
+    const point p = all.points[i];
+    return {{p.t[0], p.t[2]}, p.xy | (u32)all.planes[i] << 16, all.order ? all.order[i] : (u32)i};
 }
 
 #if STAGED
@@ -1127,26 +1125,25 @@ __device__ __forceinline__ void interpolate_arrays(const window_polynomials &pol
                    staged + a * (STRIDE * STAGED_Y));
     bool staging = true;
     // While a sample is summed, the lane's next one is loaded.
-    gathered next = load_point(all, part, threadIdx.x);
+    tile_sample next = load_tile_sample(all, part, threadIdx.x);
     for (u32 first = 0; first < part.count; first += 32 * GATHER_WARPS) {
         const bool exists = first + threadIdx.x < part.count;
-        const auto [p, row, m] = next;
-        next = load_point(all, part, first + 32 * GATHER_WARPS + threadIdx.x);
-        const u32 x = p.xy & 0xffff;
+        const auto [t, xz, place] = next;
+        next = load_tile_sample(all, part, first + 32 * GATHER_WARPS + threadIdx.x);
         real wx[W], wy[W];
-        taps_at(polynomials, p.t[0], wx);
-        taps_at(polynomials, p.t[2], wy);
+        taps_at(polynomials, t[0], wx);
+        taps_at(polynomials, t[1], wy);
         if (staging) {
             wait_for_copies();
             __syncthreads();
             staging = false;
         }
         const bool writes = exists && !has_failed(all.check);
-        const cplx *start = staged + (row - tile.z) * STRIDE + x - tile.x;
+        const cplx *start = staged + ((xz >> 16) - tile.z) * STRIDE + (xz & 0xffff) - tile.x;
         #pragma unroll 1
         for (u32 a = 0; a < arrays; a++) {
             const cplx sum = sum_window(wx, wy, start + a * (STRIDE * STAGED_Y));
-            if (writes) all.values[(array0 + a) * all.n + m] = sum;
+            if (writes) all.values[(array0 + a) * all.n + place] = sum;
         }
     }
 }
@@ -1186,13 +1183,13 @@ interpolate(window_polynomials polynomials, interpolation all)
     const cplx *field = all.cells + blockIdx.y * ((u64)grid.size[0] * grid.size[2]);
     const u32 lane = threadIdx.x % ROW_LANES, group = threadIdx.x / ROW_LANES;
     for (u32 first = 0; first < part.count; first += 32 * GATHER_WARPS / ROW_LANES) {
-        const auto [p, start, m] = load_point(all, part, first + group);
-        u32 row = start + lane;
+        const auto [t, xz, place] = load_tile_sample(all, part, first + group);
+        u32 row = (xz >> 16) + lane;
         if (row >= grid.size[2]) row -= grid.size[2];
         const cplx *in_row = field + (u64)row * grid.size[0];
         real wx[W], wy[W], of_row = 0;
-        taps_at(polynomials, p.t[0], wx);
-        taps_at(polynomials, p.t[2], wy);
+        taps_at(polynomials, t[0], wx);
+        taps_at(polynomials, t[1], wy);
         #pragma unroll
         for (int i = 0; i < W; i++)
             if (i == lane) of_row = wy[i];
@@ -1201,7 +1198,7 @@ interpolate(window_polynomials polynomials, interpolation all)
         if (lane < W) {
             #pragma unroll
             for (int j = 0; j < W; j++) {
-                u32 x = (p.xy & 0xffff) + j;
+                u32 x = (xz & 0xffff) + j;
                 if (x >= grid.size[0]) x -= grid.size[0];
                 const cplx value = in_row[x];
                 sum.x = fma(value.x, wx[j], sum.x);
@@ -1215,7 +1212,8 @@ interpolate(window_polynomials polynomials, interpolation all)
             sum.x += __shfl_xor_sync(ALL, sum.x, step);
             sum.y += __shfl_xor_sync(ALL, sum.y, step);
         }
-        if (first + group < part.count && lane == 0 && !has_failed(all.check)) all.values[blockIdx.y * all.n + m] = sum;
+        if (first + group < part.count && lane == 0 && !has_failed(all.check))
+            all.values[blockIdx.y * all.n + place] = sum;
     }
 }
 

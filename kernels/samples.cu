@@ -12,6 +12,8 @@
 // result depends only on the input.
 //
 // Coordinates move together with the keys, so that no pass reads them at random.
+//
+// In 2D, interpolation may take the samples of a tile in the order of the input instead, see `write_tile_samples`.
 
 #define SORT_WARPS 8
 #define SORT_THREADS (32 * SORT_WARPS)
@@ -107,6 +109,24 @@ __device__ __forceinline__ u32 key_of(const bin_layout &b, const u32 *cells, con
     return ((tile * b.planes + (z & 0xffff)) * b.classes_y + (y & 0xffff)) * b.classes_x + (x & 0xffff);
 }
 
+#if DIM == 2
+
+// The tile of interpolation of a sample.
+__device__ __forceinline__ u32 tile_of(const bin_layout &b, const u32 *cells, const located &at)
+{
+    const u32 x = cells[at.p.xy], z = cells[b.size[0] + b.size[1] + at.plane];
+    return (z >> 16) * b.tiles_x + (x >> 16);
+}
+
+// The lanes that start a run: samples of one tile that follow one another in a warp.
+__device__ __forceinline__ u32 run_starts(u32 tile)
+{
+    const u32 before = __shfl_up_sync(0xffffffffu, tile, 1);
+    return __ballot_sync(0xffffffffu, (threadIdx.x & 31) == 0 || tile != before);
+}
+
+#endif
+
 __device__ __forceinline__ u32 warp_inclusive(u32 x)
 {
     const u32 lane = threadIdx.x & 31;
@@ -118,25 +138,35 @@ __device__ __forceinline__ u32 warp_inclusive(u32 x)
     return x;
 }
 
-// Counts the digits of all passes, [pass][digit]. The last block replaces the counts by their exclusive prefix sums.
+// Counts the digits of all passes, [pass][digit]. The last block replaces the counts by their exclusive prefix sums. In
+// 2D it counts the runs of samples, too.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 passes,
-             u32 *digits, u32 *done)
+             u32 *digits, u32 *done, u64 *runs)
 {
     begin_kernel();
     __shared__ u32 bins[MAX_PASSES * DIGITS];
     __shared__ bool last;
     for (u32 i = threadIdx.x; i < passes * DIGITS; i += SORT_THREADS) bins[i] = 0;
     __syncthreads();
+    u32 seen_runs = 0;
     #pragma unroll 4
-    for (u64 m = (u64)blockIdx.x * SORT_THREADS + threadIdx.x; m < n; m += (u64)gridDim.x * SORT_THREADS) {
+    for (u64 first = (u64)blockIdx.x * SORT_THREADS; first < n; first += (u64)gridDim.x * SORT_THREADS) {
+        const bool exists = first + threadIdx.x < n;
+        const u64 m = exists ? first + threadIdx.x : n - 1;
         real k[DIM];
         k[0] = kx[m];
         if (DIM == 3) k[1] = ky[m];
         k[DIM - 1] = kz[m];
-        u32 key = key_of(b, cells, locate_sample(b, k));
-        for (u32 p = 0; p < passes; p++) atomicAdd(&bins[p * DIGITS + (key >> DIGIT_BITS * p & (DIGITS - 1))], 1u);
+        const located at = locate_sample(b, k);
+        const u32 key = key_of(b, cells, at);
+        for (u32 p = 0; exists && p < passes; p++)
+            atomicAdd(&bins[p * DIGITS + (key >> DIGIT_BITS * p & (DIGITS - 1))], 1u);
+#if DIM == 2
+        seen_runs += __popc(run_starts(tile_of(b, cells, at)));
+#endif
     }
+    if (seen_runs && (threadIdx.x & 31) == 0) atomicAdd(runs, (u64)seen_runs);
     __syncthreads();
     for (u32 i = threadIdx.x; i < passes * DIGITS; i += SORT_THREADS)
         if (bins[i]) atomicAdd(&digits[i], bins[i]);
@@ -333,6 +363,35 @@ settle(const record *sorted, u64 n, bin_layout b, const u32 *cells, point *point
     else if (i > 0) first = key_of(b, cells, locate_sample(b, sorted[i - 1].k)) != key;
     if (first) starts[key] = (u32)i;
 }
+
+#if DIM == 2
+
+// Writes the samples of each tile of interpolation, a run after the other, so that neighbours in the input stay
+// neighbours. The order of runs may differ from time to time, since the sums of a sample do not depend on it. `starts`
+// has the first place of each bin; that of a tile's first bin of `span` counts the samples that have been written.
+extern "C" __global__ void __launch_bounds__(256)
+write_tile_samples(const real *kx, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 span, u32 *starts,
+                   tile_sample *samples)
+{
+    begin_kernel();
+    const u64 m = (u64)blockIdx.x * 256 + threadIdx.x;
+    const u32 lane = threadIdx.x & 31;
+    located at;
+    u32 tile = 0xffffffff;
+    if (m < n) {
+        const real k[DIM] = {kx[m], kz[m]};
+        at = locate_sample(b, k);
+        tile = tile_of(b, cells, at);
+    }
+    const u32 run_starts_at = run_starts(tile), up_to_lane = 0xffffffff >> (31 - lane);
+    const u32 head = 31 - __clz(run_starts_at & up_to_lane), later = run_starts_at & ~up_to_lane;
+    u32 place = 0;
+    if (m < n && lane == head) place = atomicAdd(&starts[tile * span], (later ? __ffs(later) - 1 : 32) - lane);
+    place = __shfl_sync(0xffffffffu, place, head) + lane - head;
+    if (m < n) samples[place] = {{at.p.t[0], at.p.t[2]}, at.p.xy | at.plane << 16, (u32)m};
+}
+
+#endif
 
 // Spreading: tiles, the number of start planes of a tile, and the runs of samples of each of these planes.
 struct run_layout {

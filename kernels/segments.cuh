@@ -12,3 +12,9 @@ struct cut_tile {
     u64 segment;
     u32 segments, tile;
 };
+// A sample of a tile of interpolation in 2D: its offset in the first cell of its window, as in `point`, and the x and z
+// of that cell (z in the upper 16 bits). `place` is that of its value.
+struct __align__(4 * sizeof(real)) tile_sample {
+    real t[2];
+    u32 xz, place;
+};

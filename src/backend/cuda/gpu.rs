@@ -86,17 +86,28 @@ impl Gpu {
         Ok(array)
     }
 
-    /// Copies a host array to the GPU. The host array may change when this returns.
+    /// Copies a host array to the GPU, and waits.
     pub fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
+        let array = self.send(host, what)?;
+        self.synchronize()?;
+        Ok(array)
+    }
+
+    /// Queues copying a host array to the GPU. The host array may change when this returns.
+    pub fn send<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
         let array = self.memory.array::<E>(host.len(), what)?;
-        {
+        let is_ordinary = {
             let _current = self.stream.context.enter()?;
-            // SAFETY: both have this number of bytes; the stream exists, and is waited for below.
+            // SAFETY: both have this number of bytes; the stream exists. The driver returns when it has copied ordinary
+            // memory to memory of its own ("API synchronization behavior" in its manual). Other memory is waited for.
             let queued =
                 unsafe { copies::copy_in(&self.stream.context, host, array.pointer().address(), &self.stream) };
             queued.map_err(|e| e.within(what))?;
+            PointerOwner::of(host.as_ptr() as u64).is_none()
+        };
+        if !is_ordinary {
+            self.synchronize()?;
         }
-        self.synchronize()?;
         Ok(array)
     }
 

@@ -34,6 +34,8 @@ pub struct Gridder<T> {
     functions: Functions,
     bins: Arc<Bins>,
     points: SortedPoints<T>,
+    /// Samples that interpolation reads instead of the points, if neighbours in the input are neighbours in k-space.
+    tile_samples: Option<DeviceArray<T>>,
     /// The inverse of the points' order, if interpolated values are sorted by a second kernel.
     places: Option<DeviceArray<u32>>,
     list: DeviceArray<u32>,
@@ -156,6 +158,7 @@ struct Interpolation<T> {
     points: DevicePointer<T>,
     planes: DevicePointer<u32>,
     order: DevicePointer<u32>,
+    tile_samples: DevicePointer<T>,
     segments: DevicePointer<u64>,
     schedule: DevicePointer<u32>,
     cells: DevicePointer<Complex<T>>,
@@ -204,8 +207,10 @@ impl<T: Real> Gridder<T> {
         // The sort may know only a bound, much larger than the number of pairs.
         let expected = expected_pairs(&spread_layout, width, n) as usize;
         let length = |pairs: usize| spreading.length(pairs.min(expected));
-        let lists = sort_samples(gpu, k, &bins, length, gathering.segments(n))?;
-        let SampleLists { points, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts } = lists;
+        let follows_input = |runs| gathering.follows_input(n, runs, properties.cache);
+        let lists = sort_samples(gpu, k, &bins, length, gathering.segments(n), follows_input)?;
+        let SampleLists { points, tile_samples, list, firsts, slots, cut_tiles, counts, .. } = lists;
+        let (spread_segments, gather_segments) = (lists.spread_segments, lists.gather_segments);
         let sums = sum_blocks(&counts, spread_layout.tile[2] as usize);
         if counts.spread_segments.max(counts.gather_segments).max(sums) > i32::MAX as usize {
             bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells exceed the limit of a GPU: split them");
@@ -215,7 +220,7 @@ impl<T: Real> Gridder<T> {
             partial: gpu.array(checked_product(&[counts.planes, 32, arrays], WHAT)?, WHAT)?,
         };
         // Last, because it waits for the GPU, which sorts while the host allocates.
-        let restores = gathering.restores(n, arrays, properties.cache);
+        let restores = tile_samples.is_none() && gathering.restores(n, arrays, properties.cache);
         let places = if restores { functions.places(gpu, &points.order, &gathering)? } else { None };
         Ok(Gridder {
             polynomials: polynomials(taps),
@@ -228,6 +233,7 @@ impl<T: Real> Gridder<T> {
             functions,
             bins,
             points,
+            tile_samples,
             places,
             list,
             firsts,
@@ -267,8 +273,14 @@ impl<T: Real> Gridder<T> {
         let shared_tiles = full.min(spread_tiles);
         let planes = (full + shared_tiles) * width as f64 + shared_tiles * f64::from(layout.tile[2]);
         let values = arrays as f64 * (2 * real) as f64 * (n + 32.0 * planes);
-        let places = if gathering.restores(samples, arrays, properties.cache) { 4.0 * n } else { 0.0 };
-        (sorted + places + values) as usize
+        let order = if gathering.may_follow_input(samples, properties.cache) {
+            16.0 * n
+        } else if gathering.restores(samples, arrays, properties.cache) {
+            4.0 * n
+        } else {
+            0.0
+        };
+        (sorted + order + values) as usize
     }
 
     fn arrays(&self, values: usize, cells: usize) -> u32 {
@@ -383,6 +395,7 @@ impl<T: Real> Gridder<T> {
             points: self.points.records.pointer(),
             planes: self.points.planes.pointer(),
             order,
+            tile_samples: self.tile_samples.as_ref().map_or(DevicePointer::NULL, DeviceArray::pointer),
             segments: self.gather_segments.segments.pointer(),
             schedule: self.gather_segments.schedule.pointer(),
             cells: grid.pointer(),
@@ -392,7 +405,8 @@ impl<T: Real> Gridder<T> {
             check,
         };
         // With fewer values, more blocks of one array each are faster.
-        let several = self.functions.interpolate_several.as_ref().filter(|_| places.is_some() && arrays > 1);
+        let are_many = places.is_some() || self.tile_samples.is_some();
+        let several = self.functions.interpolate_several.as_ref().filter(|_| are_many && arrays > 1);
         let together =
             if several.is_some() { arrays.min(self.gathering.together(properties.shared) as u32) } else { 1 };
         let over_segments = [self.counts.gather_segments as u32, arrays.div_ceil(together), 1];

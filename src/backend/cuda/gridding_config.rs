@@ -228,6 +228,19 @@ impl InterpolationConfig {
         self.axes == 2 && array > cache / 4 && array.saturating_mul(arrays) > cache / 2
     }
 
+    /// Returns whether samples may be interpolated in the order of the input. With windows of more than five taps,
+    /// shared memory is then slower: neighbours on a spoke read cells of a few banks. Fewer values are cached until
+    /// memory is written in whole units.
+    pub fn may_follow_input(&self, samples: usize, cache: usize) -> bool {
+        self.shares_taps() && self.width <= 5 && samples.saturating_mul(2 * self.bytes) > cache / 8
+    }
+
+    /// Returns whether samples in the order of the input, which has this number of runs, are interpolated faster. Runs
+    /// should be as long as a unit of memory, 4 values.
+    pub fn follows_input(&self, samples: usize, runs: usize, cache: usize) -> bool {
+        self.may_follow_input(samples, cache) && runs.saturating_mul(4) <= samples
+    }
+
     /// Returns whether values in any order are faster all the same, since `near` of `samples` points are at most 32
     /// places from the point of the previous value. In double precision two values fill a sector of memory, so that a
     /// few neighbours are enough.

@@ -129,7 +129,7 @@ impl Bins {
         let tables = BinTables::new(axes, width, spread, gather);
         let (gather_tiles, spread_tiles) = (gather.count(tables.layout.span())?, spread.count(1)?);
         let all = [&tables.cells[..], &tables.rows, &tables.columns].concat();
-        Ok(Arc::new(Bins { device: gpu.upload(&all, WHAT)?, tables, gather_tiles, spread_tiles }))
+        Ok(Arc::new(Bins { device: gpu.send(&all, WHAT)?, tables, gather_tiles, spread_tiles }))
     }
 
     fn count(&self) -> usize {
@@ -288,6 +288,8 @@ pub struct Counts {
     /// Tiles with few segments and with many.
     pub few: usize,
     pub many: usize,
+    /// Runs of samples that follow one another in a tile of interpolation, of up to 32 samples; counted in 2D.
+    pub runs: usize,
     /// Maximum number of segments of a tile that has several.
     pub most_segments: usize,
 }
@@ -295,8 +297,8 @@ pub struct Counts {
 impl Counts {
     /// Returns the counts in the order of [`CountAt`].
     fn of(found: [u64; CountAt::End as usize]) -> Self {
-        let [_, spread_segments, gather_segments, planes, few, many, most_segments] = found.map(|n| n as usize);
-        Counts { spread_segments, gather_segments, planes, few, many, most_segments }
+        let [_, spread_segments, gather_segments, planes, runs, few, many, most_segments] = found.map(|n| n as usize);
+        Counts { spread_segments, gather_segments, planes, few, many, runs, most_segments }
     }
 }
 
@@ -318,9 +320,10 @@ enum CountAt {
     SpreadSegments,
     GatherSegments,
     Planes,
+    Runs,
     /// Tiles with few segments, then those with many, then the most segments of a tile.
     CutTiles,
-    End = 7,
+    End = 8,
 }
 
 /// Memory of the lists that is 0 at first: counts, and the states of scans and schedules.
@@ -354,6 +357,8 @@ impl ListZeros {
 /// Lists for spreading and interpolation.
 pub struct SampleLists<T> {
     pub points: SortedPoints<T>,
+    /// The samples of each tile of interpolation in the order of the input, if requested: four values each.
+    pub tile_samples: Option<DeviceArray<T>>,
     /// Points of each tile of spreading, one list after the other.
     pub list: DeviceArray<u32>,
     /// First segment of each tile of spreading; the last entry is the number of segments.
@@ -440,20 +445,23 @@ pub struct GatherSegments {
 
 /// Sorts samples at `k`, one slice per axis, within [-0.5, 0.5). `length` gives the lengths of segments for
 /// spreading from the number of pairs of a tile and a sample; `gathering` are those for interpolation.
+/// `follows_input`: whether interpolation takes the samples of a tile in the order of the input, which has this number
+/// of runs.
 pub fn sort_samples<T: Real>(
     gpu: &Gpu,
     k: &[DeviceSlice<'_, T>],
     bins: &Bins,
     length: impl Fn(usize) -> Length,
     gathering: GatherSegments,
+    follows_input: impl Fn(usize) -> bool,
 ) -> Result<SampleLists<T>> {
     let (n, gathered) = (k[0].len(), gathering.samples);
     let functions = SortFunctions::new::<T>(gpu, k.len(), n)?;
     let sort = Sort::new(gpu)?;
-    let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins)?;
-
     let (tiles, (gather_tiles, gather_span)) = (bins.spread_tiles, bins.gather_runs(gathering));
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
+    let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins, zeros.count_at(CountAt::Runs))?;
+
     let counts = gpu.array::<u32>(tiles, WHAT)?;
     let [cells, rows, columns] = bins.pointers();
     let (layout, runs) = (bins.tables.layout, bins.tables.runs);
@@ -517,17 +525,43 @@ pub fn sort_samples<T: Real>(
     let mut found = [0u64; CountAt::End as usize];
     gpu.download(zeros.part(&zeros.counts), &mut found)?;
     let counts = Counts::of(found);
-    Ok(SampleLists { points, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts })
+    let tile_samples =
+        if follows_input(counts.runs) { Some(tile_samples(gpu, &functions, k, bins, starts)?) } else { None };
+    Ok(SampleLists { points, tile_samples, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts })
+}
+
+/// Lists the samples of each tile of interpolation in the order of the input, in 2D and single precision. `starts` are
+/// the first points of bins.
+fn tile_samples<T: Real>(
+    gpu: &Gpu,
+    functions: &SortFunctions,
+    k: &[DeviceSlice<'_, T>],
+    bins: &Bins,
+    starts: DeviceArray<u32>,
+) -> Result<DeviceArray<T>> {
+    assert!(k.len() == 2 && size_of::<T>() == 4);
+    let write = gpu.function(&functions.config.kernels(), "write_tile_samples", 0)?;
+    let samples = gpu.array::<T>(4 * k[0].len(), WHAT)?;
+    let (layout, [cells, ..]) = (bins.tables.layout, bins.pointers());
+    // SAFETY: the kernel's parameters are these; it reads both coordinates of all samples. It writes as many samples of
+    // a tile as there are points of it, from the first of these on, and may change `starts`, which nothing reads later.
+    unsafe {
+        launch!(gpu, &write, blocks(k[0].len()), BLOCK, 0;
+            k[0].pointer(), k[1].pointer(), k[0].len() as u64, layout, cells, layout.span() as u32, starts.pointer(),
+            samples.pointer())
+    };
+    Ok(samples)
 }
 
 /// Sorts the samples by bins. Returns the points, the first point of each bin and their number, and an array that is
-/// not used any more.
+/// not used any more. Adds the number of runs to `runs`.
 fn sort_points<T: Real>(
     gpu: &Gpu,
     functions: &SortFunctions,
     sort: &Sort<'_>,
     k: &[DeviceSlice<'_, T>],
     bins: &Bins,
+    runs: DevicePointer<u64>,
 ) -> Result<(SortedPoints<T>, DeviceArray<u32>, DeviceArray<T>)> {
     let (n, count) = (k[0].len(), bins.count());
     let passes = passes(count);
@@ -553,7 +587,8 @@ fn sort_points<T: Real>(
     // SAFETY: the kernel's parameters are these; it reads n samples and counts in memory for all digits.
     unsafe {
         launch!(gpu, &functions.count_digits, counting, BLOCK, 0;
-            kx, ky, kz, samples, layout, cells, passes as u32, word(at_digits.start), word(at_tickets.start))
+            kx, ky, kz, samples, layout, cells, passes as u32, word(at_digits.start), word(at_tickets.start),
+            runs)
     };
     let moved = |needed: bool| gpu.array::<T>(if needed { 4 * n } else { 0 }, WHAT);
     let moved = [moved(true)?, moved(passes > 1)?];

@@ -92,7 +92,7 @@ struct DeviceSpectra {
 impl DeviceSpectra {
     /// Copies the windows, whose values follow each other in `values`, and allocates the tables.
     fn new(gpu: &Gpu, windows: &[SpectralWindow], values: &[f64]) -> Result<Self> {
-        let on_gpu = gpu.upload(values, SCALE)?;
+        let on_gpu = gpu.send(values, SCALE)?;
         let tables = gpu.array(windows.iter().map(|window| window.points).sum(), SCALE)?;
         let mut arguments = [SpectrumArguments::NONE; 3];
         let (mut value, mut point) = (0, 0);

@@ -278,7 +278,7 @@ impl<T: Real> LineFft<T> {
             return Ok(LineFft(Strategy::Global {
                 n,
                 passes: passes.collect::<Result<_>>()?,
-                roots: gpu.upload(&roots, what)?,
+                roots: gpu.send(&roots, what)?,
                 scratch: Mutex::new([lines()?, lines()?]),
             }));
         };
@@ -306,7 +306,7 @@ impl<T: Real> LineFft<T> {
                 _ => None,
             },
             maps: if steps.maps { Some([function("fft_up_maps")?, function("fft_down_maps")?]) } else { None },
-            roots: gpu.upload(&roots, what)?,
+            roots: gpu.send(&roots, what)?,
             layout,
             arrangement,
             image,

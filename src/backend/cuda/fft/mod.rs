@@ -71,7 +71,7 @@ impl<T: Real> GridFft<T> {
             let factors: Vec<T> = correction[a].iter().map(|&c| T::of(c)).collect();
             Ok(Axis {
                 fft: LineFft::new(gpu, grid[a], image_points(dims[a]), arrangement, lines, Steps::default())?,
-                correction: gpu.upload(&factors, "the correction of the window")?,
+                correction: gpu.send(&factors, "the correction of the window")?,
             })
         };
         Ok(GridFft { dims, grid, axes: (0..count).map(axis).collect::<Result<_>>()? })
