@@ -383,8 +383,8 @@ write_tile_samples(const real *kx, const real *kz, u64 n, bin_layout b, const u3
         at = locate_sample(b, k);
         tile = tile_of(b, cells, at);
     }
-    const u32 run_starts_at = run_starts(tile), up_to_lane = 0xffffffff >> (31 - lane);
-    const u32 head = 31 - __clz(run_starts_at & up_to_lane), later = run_starts_at & ~up_to_lane;
+    const u32 heads = run_starts(tile), up_to_lane = 0xffffffff >> (31 - lane);
+    const u32 head = 31 - __clz(heads & up_to_lane), later = heads & ~up_to_lane;
     u32 place = 0;
     if (m < n && lane == head) place = atomicAdd(&starts[tile * span], (later ? __ffs(later) - 1 : 32) - lane);
     place = __shfl_sync(0xffffffffu, place, head) + lane - head;
