@@ -1,12 +1,13 @@
 //! Gridding on a GPU: samples are sorted by the tiles of the grid that they touch, then spread and interpolated by the
 //! kernels of kernels/gridding.cu, which describes the method.
 
+use super::bins::Bins;
 use super::gpu::{launch, Gpu};
 use super::gridding_config::{expected_pairs, padded_degree, three, InterpolationConfig, SpreadingConfig};
 use super::kernel_check::CheckArguments;
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
-use super::sample_sort::{self, sort_samples, Bins, Counts, SampleLists, SortedPoints};
+use super::sample_sort::{self, sort_samples, Counts, SampleLists, SortedPoints};
 use super::sort::{blocks, TileLayout, TileSegments, BLOCK, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{bail, checked_product, Result};

@@ -1,9 +1,10 @@
 //! Compile-time parameters of the kernels that spread and interpolate on a GPU (kernels/gridding.cu). They depend on
 //! the grid, the window and the number of samples.
 
+use super::bins::GatherSegments;
 use super::compile::Kernels;
 use super::runtime::Properties;
-use super::sample_sort::{GatherSegments, SortConfig};
+use super::sample_sort::SortConfig;
 use super::sort::{self, Length, TileLayout};
 use crate::base::real::Real;
 

@@ -6,6 +6,7 @@
 //! `cost` is the cost model for the selection of a grid.
 
 mod backprojection;
+mod bins;
 pub mod compile;
 mod contexts;
 mod copies;

@@ -1,6 +1,7 @@
 //! Samples of a plan on a GPU, sorted by bins of the grid, and the lists of tiles that they touch: the kernels of
 //! kernels/samples.cu, which describes the method.
 
+use super::bins::{tiles_touched, Bins, GatherSegments};
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
@@ -10,7 +11,6 @@ use crate::backend::{DevicePointer, DeviceSlice, Span};
 use crate::base::error::{checked_product, Result};
 use crate::base::real::Real;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Threads per block of a pass.
 const THREADS: usize = 256;
@@ -27,8 +27,6 @@ const MAX_BOUND_BYTES: usize = 16 << 20;
 /// Maximum number of segments of a tile that one warp sums. With more, the warps of a block share a plane; for fewer
 /// segments a block of many warps takes longer to start than to sum.
 const FEW_SEGMENTS: u32 = 32;
-/// Value of a run that a tile does not have.
-const NO_RUN: u32 = u32::MAX;
 
 const SAMPLES: &str =
     concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/samples.cu"));
@@ -72,38 +70,6 @@ impl SortConfig {
     }
 }
 
-/// The grid and the bins of a tile, in the form of the kernels.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct BinLayout {
-    size: [u32; 3],
-    width: u32,
-    tiles_x: u32,
-    tiles_y: u32,
-    planes: u32,
-    classes_y: u32,
-    classes_x: u32,
-}
-
-impl BinLayout {
-    /// Returns the number of bins of a tile.
-    fn span(&self) -> usize {
-        (self.planes * self.classes_y * self.classes_x) as usize
-    }
-}
-
-/// The tiles of spreading, in the form of the kernels.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct RunLayout {
-    size_z: u32,
-    depth: u32,
-    width: u32,
-    tiles: [u32; 3],
-    runs_y: u32,
-    runs_x: u32,
-}
-
 /// Arrays of a pass, in the form of the kernels.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -113,160 +79,10 @@ struct SortArrays<T> {
     to: DevicePointer<T>,
 }
 
-/// The bins of a grid. They do not depend on the samples.
-pub struct Bins {
-    tables: BinTables,
-    /// [`BinTables::cells`], [`BinTables::rows`] and [`BinTables::columns`], one after the other.
-    device: DeviceArray<u32>,
-    /// Number of tiles of interpolation, and of spreading.
-    gather_tiles: usize,
-    spread_tiles: usize,
-}
-
-impl Bins {
-    /// Cuts the tiles of interpolation into bins, for tiles of spreading of at most half the grid.
-    pub fn new(gpu: &Gpu, axes: usize, width: usize, spread: TileLayout, gather: TileLayout) -> Result<Arc<Self>> {
-        let tables = BinTables::new(axes, width, spread, gather);
-        let (gather_tiles, spread_tiles) = (gather.count(tables.layout.span())?, spread.count(1)?);
-        let all = [&tables.cells[..], &tables.rows, &tables.columns].concat();
-        Ok(Arc::new(Bins { device: gpu.send(&all, WHAT)?, tables, gather_tiles, spread_tiles }))
-    }
-
-    fn count(&self) -> usize {
-        self.gather_tiles * self.tables.layout.span()
-    }
-
-    /// Returns the number of runs of bins that segments for interpolation do not cross, and the bins of a run.
-    fn gather_runs(&self, gathering: GatherSegments) -> (usize, usize) {
-        if gathering.by_tile {
-            (self.gather_tiles, self.tables.layout.span())
-        } else {
-            (1, self.count())
-        }
-    }
-
-    /// Returns the addresses of the tables of cells, rows and columns.
-    fn pointers(&self) -> [DevicePointer<u32>; 3] {
-        let (cells, rows) = (self.tables.cells.len(), self.tables.rows.len());
-        [0, cells, cells + rows].map(|at| self.device.pointer().offset(at))
-    }
-}
-
-/// The tables that define bins, and the runs of bins of each tile of spreading.
-struct BinTables {
-    layout: BinLayout,
-    runs: RunLayout,
-    /// Tile and class of each cell of x, then y; tile and plane of each cell of z.
-    cells: Vec<u32>,
-    /// Runs along y and x of the tiles of spreading, see `run_of` in kernels/samples.cu.
-    rows: Vec<u32>,
-    columns: Vec<u32>,
-    /// Maximum number of tiles that a window touches.
-    touched: usize,
-}
-
-/// Returns the maximum number of tiles that a window of these lengths touches.
-fn tiles_touched(layout: &TileLayout, taps: [usize; 3]) -> usize {
-    let touched = |a: usize| {
-        let (size, tile) = (layout.size[a] as usize, layout.tile[a] as usize);
-        // The last tile of an axis may be smaller.
-        (1 + (taps[a] - 1).div_ceil(tile) + usize::from(size % tile != 0)).min(layout.tiles[a] as usize)
-    };
-    touched(0) * touched(1) * touched(2)
-}
-
 /// Returns the largest possible number of pairs of a tile and a sample if a list for all of them is small, otherwise
 /// `None`. With a small list the host need not wait for the true number.
 fn pairs_bound(samples: usize, touched: usize) -> Option<usize> {
     samples.checked_mul(touched).filter(|&pairs| pairs <= MAX_BOUND_BYTES / 4)
-}
-
-/// Returns the tile of interpolation of each cell of an axis, times 2^16, and the class of the cell in the tile. All
-/// windows that start in one class touch the same tiles of spreading. `taps` is the window's length.
-fn classes(size: usize, gather: usize, spread: usize, taps: usize) -> (Vec<u32>, usize) {
-    let mut cut = vec![false; size];
-    for start in (0..size).step_by(spread) {
-        cut[start] = true;
-        cut[(start + size - (taps - 1)) % size] = true;
-    }
-    let (mut class, mut most) = (0, 0);
-    let cells = (0..size).map(|cell| {
-        class = match cell % gather {
-            0 => 0,
-            _ => class + u32::from(cut[cell]),
-        };
-        most = most.max(class);
-        ((cell / gather) as u32) << 16 | class
-    });
-    (cells.collect(), most as usize + 1)
-}
-
-/// Returns the cells in which windows that touch a tile of spreading start, for each tile.
-fn touching_cells(size: usize, spread: usize, taps: usize) -> impl Iterator<Item = impl Iterator<Item = usize>> {
-    (0..size).step_by(spread).map(move |start| {
-        let end = (start + spread).min(size);
-        (start + size - (taps - 1)..end + size).map(move |cell| cell % size)
-    })
-}
-
-/// Returns lists of equal length, filled with [`NO_RUN`], one after the other, and that length.
-fn flattened(lists: Vec<Vec<u32>>) -> (Vec<u32>, usize) {
-    let most = lists.iter().map(Vec::len).max().unwrap_or(0);
-    let padded = |list: Vec<u32>| list.into_iter().chain(std::iter::repeat(NO_RUN)).take(most);
-    (lists.into_iter().flat_map(padded).collect(), most)
-}
-
-impl BinTables {
-    fn new(axes: usize, width: usize, spread: TileLayout, gather: TileLayout) -> Self {
-        let size = spread.size.map(|n| n as usize);
-        let (spread_tile, gather_tile) = (spread.tile.map(|n| n as usize), gather.tile.map(|n| n as usize));
-        let taps_y = if axes == 3 { width } else { 1 };
-        let (x, classes_x) = classes(size[0], gather_tile[0], spread_tile[0], width);
-        let (y, classes_y) = classes(size[1], gather_tile[1], spread_tile[1], taps_y);
-        let z = (0..size[2]).map(|cell| ((cell / gather_tile[2]) as u32) << 16 | (cell % gather_tile[2]) as u32);
-
-        let row = |cells: &mut dyn Iterator<Item = usize>| {
-            let mut row: Vec<u32> = cells.map(|cell| y[cell]).collect();
-            row.dedup();
-            row
-        };
-        let rows = touching_cells(size[1], spread_tile[1], taps_y).map(|mut cells| row(&mut cells)).collect();
-        let column = |cells: &mut dyn Iterator<Item = usize>| {
-            // Runs are tile times 2^16, first class times 2^8, number of classes.
-            let mut column: Vec<u32> = Vec::new();
-            for at in cells.map(|cell| x[cell]) {
-                let (tile, class) = (at >> 16, at & 0xffff);
-                match column.last_mut() {
-                    Some(run) if *run >> 16 == tile && (*run >> 8 & 0xff) + (*run & 0xff) == class + 1 => {}
-                    Some(run) if *run >> 16 == tile && (*run >> 8 & 0xff) + (*run & 0xff) == class => *run += 1,
-                    _ => column.push(tile << 16 | class << 8 | 1),
-                }
-            }
-            column
-        };
-        let columns = touching_cells(size[0], spread_tile[0], width).map(|mut cells| column(&mut cells)).collect();
-        let ((rows, runs_y), (columns, runs_x)) = (flattened(rows), flattened(columns));
-
-        let layout = BinLayout {
-            size: spread.size,
-            width: width as u32,
-            tiles_x: gather.tiles[0],
-            tiles_y: gather.tiles[1],
-            planes: gather.tile[2],
-            classes_y: classes_y as u32,
-            classes_x: classes_x as u32,
-        };
-        let runs = RunLayout {
-            size_z: spread.size[2],
-            depth: spread.tile[2],
-            width: width as u32,
-            tiles: spread.tiles,
-            runs_y: runs_y as u32,
-            runs_x: runs_x as u32,
-        };
-        let touched = tiles_touched(&spread, [width, taps_y, width]);
-        BinTables { layout, runs, cells: x.into_iter().chain(y).chain(z).collect(), rows, columns, touched }
-    }
 }
 
 /// Samples in the order of the tiles that interpolate them.
@@ -347,6 +163,13 @@ impl ListZeros {
 
     fn part(&self, range: &Range<usize>) -> DeviceSlice<'_, u64> {
         self.array.view().part(range.clone())
+    }
+
+    /// Waits for the GPU and returns its counts.
+    fn wait_for_counts(&self, gpu: &Gpu) -> Result<Counts> {
+        let mut found = [0u64; CountAt::End as usize];
+        gpu.download(self.part(&self.counts), &mut found)?;
+        Ok(Counts::of(found))
     }
 
     fn count_at(&self, which: CountAt) -> DevicePointer<u64> {
@@ -434,15 +257,6 @@ impl SortFunctions {
     }
 }
 
-/// The division of samples into segments for interpolation.
-#[derive(Clone, Copy)]
-pub struct GatherSegments {
-    /// Maximum number of samples of a segment.
-    pub samples: usize,
-    /// Whether the samples of a segment are in one tile.
-    pub by_tile: bool,
-}
-
 /// Sorts samples at `k`, one slice per axis, within [-0.5, 0.5). `length` gives the lengths of segments for
 /// spreading from the number of pairs of a tile and a sample; `gathering` are those for interpolation.
 /// `follows_input`: whether interpolation takes the samples of a tile in the order of the input, which has this number
@@ -461,7 +275,6 @@ pub fn sort_samples<T: Real>(
     let (tiles, (gather_tiles, gather_span)) = (bins.spread_tiles, bins.gather_runs(gathering));
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
     let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins, zeros.count_at(CountAt::Runs))?;
-
     let counts = gpu.array::<u32>(tiles, WHAT)?;
     let [cells, rows, columns] = bins.pointers();
     let (layout, runs) = (bins.tables.layout, bins.tables.runs);
@@ -522,11 +335,9 @@ pub fn sort_samples<T: Real>(
     let lists = [&spread_segments, &gather_segments];
     sort.schedule(lists, segment_counts, [length.usual, gathered], zeros.part(&zeros.classes));
 
-    let mut found = [0u64; CountAt::End as usize];
-    gpu.download(zeros.part(&zeros.counts), &mut found)?;
-    let counts = Counts::of(found);
+    let counts = zeros.wait_for_counts(gpu)?;
     let tile_samples =
-        if follows_input(counts.runs) { Some(tile_samples(gpu, &functions, k, bins, starts)?) } else { None };
+        follows_input(counts.runs).then(|| tile_samples(gpu, &functions, k, bins, &starts)).transpose()?;
     Ok(SampleLists { points, tile_samples, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts })
 }
 
@@ -537,7 +348,7 @@ fn tile_samples<T: Real>(
     functions: &SortFunctions,
     k: &[DeviceSlice<'_, T>],
     bins: &Bins,
-    starts: DeviceArray<u32>,
+    starts: &DeviceArray<u32>,
 ) -> Result<DeviceArray<T>> {
     assert!(k.len() == 2 && size_of::<T>() == 4);
     let write = gpu.function(&functions.config.kernels(), "write_tile_samples", 0)?;
@@ -627,96 +438,7 @@ fn sort_points<T: Real>(
 
 #[cfg(test)]
 mod tests {
-    //! Bins without a GPU: for each tile, the runs cover exactly the cells in which windows that touch it start.
-
     use super::*;
-
-    /// Returns the bin of a cell, as `key_of` in kernels/samples.cu.
-    fn bin_of(t: &BinTables, [x, y, z]: [usize; 3]) -> usize {
-        let (b, size) = (&t.layout, t.layout.size.map(|n| n as usize));
-        let [x, y, z] = [t.cells[x], t.cells[size[0] + y], t.cells[size[0] + size[1] + z]];
-        let tile = ((z >> 16) * b.tiles_y + (y >> 16)) * b.tiles_x + (x >> 16);
-        (((tile * b.planes + (z & 0xffff)) * b.classes_y + (y & 0xffff)) * b.classes_x + (x & 0xffff)) as usize
-    }
-
-    /// Returns the first bin and the number of bins of a run, as `run_of` in kernels/samples.cu.
-    fn bins_of_run(t: &BinTables, tile: [usize; 3], [plane, j, i]: [usize; 3]) -> Range<usize> {
-        let (l, b) = (&t.runs, &t.layout);
-        let first_plane = tile[2] as u32 * l.depth;
-        let planes = l.depth.min(l.size_z - first_plane) + l.width - 1;
-        let (row, column) = (t.rows[tile[1] * l.runs_y as usize + j], t.columns[tile[0] * l.runs_x as usize + i]);
-        if plane as u32 >= planes || row == NO_RUN || column == NO_RUN {
-            return 0..0;
-        }
-        let z = (first_plane + plane as u32 + l.size_z - (l.width - 1)) % l.size_z;
-        let of_z = t.cells[(b.size[0] + b.size[1] + z) as usize];
-        let at = ((of_z >> 16) * b.tiles_y + (row >> 16)) * b.tiles_x + (column >> 16);
-        let bin =
-            ((at * b.planes + (of_z & 0xffff)) * b.classes_y + (row & 0xffff)) * b.classes_x + (column >> 8 & 0xff);
-        bin as usize..(bin + (column & 0xff)) as usize
-    }
-
-    fn check(axes: usize, size: [usize; 3], width: usize, spread: [usize; 3], gather: [usize; 3]) {
-        let spread = [0, 1, 2].map(|a| spread[a].min(size[a].div_ceil(2)));
-        let (spread, gather) = (TileLayout::new(size, spread), TileLayout::new(size, gather));
-        let t = BinTables::new(axes, width, spread, gather);
-        let taps = [width, if axes == 3 { width } else { 1 }, width];
-        let touches = |cell: usize, tile: usize, a: usize| {
-            let (start, depth) = (tile * spread.tile[a] as usize, spread.tile[a] as usize);
-            (0..taps[a]).any(|tap| (start..(start + depth).min(size[a])).contains(&((cell + tap) % size[a])))
-        };
-        let mut touched = vec![0; size.iter().product()];
-        let tiles = spread.tiles.map(|n| n as usize);
-        for tile in
-            (0..tiles.iter().product()).map(|i: usize| [i % tiles[0], i / tiles[0] % tiles[1], i / tiles[0] / tiles[1]])
-        {
-            let mut seen = std::collections::HashMap::new();
-            for plane in 0..(t.runs.depth + t.runs.width - 1) as usize {
-                for (j, i) in (0..t.runs.runs_y as usize).flat_map(|j| (0..t.runs.runs_x as usize).map(move |i| (j, i)))
-                {
-                    for bin in bins_of_run(&t, tile, [plane, j, i]) {
-                        assert!(seen.insert(bin, plane).is_none(), "bin {bin} twice");
-                    }
-                }
-            }
-            for z in 0..size[2] {
-                for y in 0..size[1] {
-                    for x in 0..size[0] {
-                        let cell = [x, y, z];
-                        let expected = (0..3).all(|a| touches(cell[a], tile[a], a));
-                        let plane = seen.get(&bin_of(&t, cell));
-                        assert_eq!(plane.is_some(), expected, "{size:?} {width} cell {cell:?} tile {tile:?}");
-                        if let Some(&plane) = plane {
-                            assert_eq!((tile[2] * t.runs.depth as usize + plane + size[2] - (width - 1)) % size[2], z);
-                            touched[(z * size[1] + y) * size[0] + x] += 1;
-                        }
-                    }
-                }
-            }
-        }
-        assert!(
-            touched.iter().all(|&n| n >= 1 && n <= t.touched),
-            "{size:?}: {:?} of {}",
-            touched.iter().max(),
-            t.touched
-        );
-    }
-
-    #[test]
-    fn runs_are_the_samples_that_touch_a_tile() {
-        for (width, size) in
-            [(4, [24, 20, 36]), (5, [17, 30, 40]), (8, [16, 33, 20]), (7, [14, 14, 14]), (2, [6, 9, 18])]
-        {
-            for gather in [[16, 8, 8], [16, 4, 2], [16, 2, 2]] {
-                check(3, size, width, [8, 4, 16], gather);
-            }
-        }
-        for (width, size) in [(6, [96, 1, 50]), (3, [20, 1, 33]), (16, [70, 1, 32]), (2, [4, 1, 4])] {
-            for gather in [[16, 1, 32], [16, 1, 4]] {
-                check(2, size, width, [32, 1, 16], gather);
-            }
-        }
-    }
 
     #[test]
     fn digits_cover_all_keys() {
