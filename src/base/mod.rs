@@ -22,6 +22,7 @@ pub(crate) mod memory;
 pub mod off_resonance;
 pub mod options;
 pub(crate) mod per_process;
+pub(crate) mod process_id;
 pub(crate) mod random;
 pub mod real;
 pub mod results;

@@ -5,6 +5,7 @@
 //! therefore a [`PerProcess`]. A child recognises by the process id that a value belongs to its parent, and creates its
 //! own.
 
+use super::process_id;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -34,7 +35,7 @@ impl<T: Send + Sync> PerProcess<T> {
 
     /// Returns the value of this process.
     pub fn get(&'static self) -> &'static T {
-        self.get_as(std::process::id())
+        self.get_as(process_id::current())
     }
 
     /// Returns the value of the calling process, whose id is `process`.

@@ -14,6 +14,7 @@ use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::mapped;
 use crate::base::per_process::{is_ending, PerProcess};
+use crate::base::process_id;
 use crate::base::warning::{Warning, WarningKind};
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
@@ -72,7 +73,7 @@ struct Members {
 impl Team {
     fn new() -> Arc<Team> {
         Arc::new(Team {
-            process: std::process::id(),
+            process: process_id::current(),
             pool: Arc::new(WorkerPool::new()),
             members: Mutex::default(),
             started: Condvar::new(),
@@ -235,7 +236,7 @@ impl Threads {
     /// Returns the number of threads that compute, including the calling thread, and the error number of the system's
     /// refusal; `None` without a refusal. Waits for threads that are being started.
     fn count_running(&self) -> (usize, Option<i32>) {
-        if self.count == 1 || self.team.process != std::process::id() {
+        if self.count == 1 || self.team.process != process_id::current() {
             return (1, None);
         }
         let mut members = self.team.members();
@@ -303,7 +304,7 @@ impl Threads {
 
 impl Drop for Threads {
     fn drop(&mut self) {
-        if self.is_member && self.team.process == std::process::id() && !is_ending() {
+        if self.is_member && self.team.process == process_id::current() && !is_ending() {
             let registry = registry();
             self.team.dismiss(self.count);
             self.team.leave(registry);
