@@ -181,3 +181,46 @@ fn threads_have_their_own_checks() {
         }
     }
 }
+
+/// Calls with the same arrays, which become graphs after some calls, and other numbers in each call.
+#[test]
+fn repeated_calls_give_what_first_calls_give() {
+    let Some(gpu) = gpu("repeated calls on a GPU") else { return };
+    fn check<T: Real>(gpu: &Gpu, dims: &[usize], samples: usize, coils: usize, owner: Option<&Gpu>) {
+        let mut random = Random::fresh();
+        for case in cases::<T>(dims, samples, coils, VoxelBasis::Point, owner) {
+            let what = format!("{dims:?} {samples} x {coils} {:?} {}", case.operation, T::NAME);
+            let inputs = [case.input.clone(), random.complexes(case.input.len())];
+            let expected = inputs.each_ref().map(|input| {
+                let (result, found) = case.run(gpu, input);
+                result.unwrap();
+                found
+            });
+            assert!(expected[0] != expected[1], "{what}");
+            let poison = vec![Complex::new(T::of(POISON), T::of(POISON)); case.outputs];
+            let mut arrays = [&case.input, &poison].map(|values| gpu.upload(values, "an array").unwrap());
+            for call in 0..16 {
+                let mut input = inputs[call % 2].clone();
+                let is_bad = call % 5 == 4;
+                if is_bad {
+                    input[random.below(case.input.len())].re = T::of(f64::NAN);
+                }
+                for (array, values) in arrays.iter_mut().zip([&input, &poison]) {
+                    gpu.copy(gpu.upload(values, "values").unwrap().view(), array.view_mut());
+                    gpu.synchronize().unwrap();
+                }
+                let result = case.call(&arrays[0], &arrays[1]);
+                let mut found = poisoned(case.outputs);
+                gpu.download(arrays[1].view(), &mut found).unwrap();
+                assert_eq!(result.is_err(), is_bad, "{what}, call {call}");
+                assert!(found == if is_bad { &poison } else { &expected[call % 2] }[..], "{what}, call {call}");
+            }
+        }
+    }
+    for owner in [None, Some(&gpu)] {
+        check::<f32>(&gpu, &[30, 26], 2500, 1, owner);
+        check::<f32>(&gpu, &[64, 60], 150_000, 3, owner);
+        check::<f32>(&gpu, &[12, 10, 14], 3000, 2, owner);
+        check::<f64>(&gpu, &[31, 25], 1800, 2, owner);
+    }
+}

@@ -187,7 +187,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn zeros<E: Element>(&self, len: usize, what: &str) -> Result<Self::Array<E>>;
     /// Allocates an array of unspecified numbers, which must be written before they are read.
     fn unwritten<E: Element>(&self, len: usize, what: &str) -> Result<Self::Array<E>>;
-    /// Copies the caller's array to the device.
+    /// Copies the caller's array to the device. The caller may change it afterwards.
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<Self::Array<E>>;
     /// Returns a view of a whole array.
     fn view<'a, E: Element>(&self, array: &'a Self::Array<E>) -> Self::View<'a, E>;

@@ -76,6 +76,14 @@ status cuStreamDestroy_v2(void *stream) { (void)stream; streams--; return SUCCES
 status cuStreamQuery(void *stream) { (void)stream; return SUCCESS; }
 status cuStreamSynchronize(void *stream) { (void)stream; return SUCCESS; }
 status cuStreamWaitEvent(void *stream, void *event, unsigned flags) { (void)stream; (void)event; (void)flags; return SUCCESS; }
+status cuStreamBeginCapture_v2(void *stream, int mode) { (void)stream; return mode == 2 ? SUCCESS : INVALID_VALUE; }
+status cuStreamEndCapture(void *stream, void **graph) { (void)stream; *graph = &something; return SUCCESS; }
+status cuStreamIsCapturing(void *stream, int *capturing) { (void)stream; *capturing = 0; return SUCCESS; }
+status cuThreadExchangeStreamCaptureMode(int *mode) { (void)mode; return SUCCESS; }
+status cuGraphDestroy(void *graph) { (void)graph; return SUCCESS; }
+status cuGraphInstantiateWithFlags(void **graph, void *captured, unsigned long long flags) { (void)captured; *graph = &something; return flags ? INVALID_VALUE : SUCCESS; }
+status cuGraphLaunch(void *graph, void *stream) { (void)graph; (void)stream; return SUCCESS; }
+status cuGraphExecDestroy(void *graph) { (void)graph; return SUCCESS; }
 status cuEventCreate(void **event, unsigned flags) { (void)flags; *event = &something; return SUCCESS; }
 status cuEventDestroy_v2(void *event) { (void)event; return SUCCESS; }
 status cuEventQuery(void *event) { (void)event; return SUCCESS; }

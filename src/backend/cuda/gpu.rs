@@ -245,7 +245,13 @@ impl Gpu {
         self.note(unsafe { self.stream.launch(function, grid, block, shared, arguments) });
     }
 
-    fn note(&self, result: Result<()>) {
+    /// Returns a GPU that queues work on a different stream of the same context, with this one's memory.
+    pub(super) fn with_stream(&self, stream: Arc<Stream>) -> Gpu {
+        Gpu { stream, memory: self.memory.clone(), borrowed: false, fault: Mutex::default() }
+    }
+
+    /// Keeps the first failure for the next call that waits.
+    pub(super) fn note(&self, result: Result<()>) {
         if let Err(e) = result {
             self.fault.lock().unwrap_or_else(|e| e.into_inner()).get_or_insert(e);
         }

@@ -3,6 +3,7 @@
 
 use super::bins::Bins;
 use super::gpu::{launch, Gpu};
+use super::graph::Graphs;
 use super::gridding_config::{expected_pairs, padded_degree, three, InterpolationConfig, SpreadingConfig};
 use super::kernel_check::CheckArguments;
 use super::memory::DeviceArray;
@@ -48,6 +49,8 @@ pub struct Gridder<T> {
     cut_tiles: DeviceArray<u64>,
     counts: Counts,
     scratch: Mutex<GriddingScratch<T>>,
+    /// Transforms of these samples.
+    graphs: Graphs,
 }
 
 /// Coefficients of the first half of a window's taps, lowest power first, without gaps, for the degree of the kernels.
@@ -244,6 +247,7 @@ impl<T: Real> Gridder<T> {
             cut_tiles,
             counts,
             scratch: Mutex::new(scratch),
+            graphs: Graphs::default(),
         })
     }
 
@@ -282,6 +286,11 @@ impl<T: Real> Gridder<T> {
             0.0
         };
         (sorted + order + values) as usize
+    }
+
+    /// Returns the graphs of transforms with this gridder.
+    pub fn graphs(&self) -> &Graphs {
+        &self.graphs
     }
 
     fn arrays(&self, values: usize, cells: usize) -> u32 {

@@ -55,6 +55,11 @@ fn launch_ex() -> Option<LaunchEx> {
     })
 }
 
+/// Returns whether such launches can be part of graphs.
+pub fn has_graphs() -> bool {
+    launch_ex().is_some()
+}
+
 impl Launch {
     /// Queues a kernel. GPUs before compute capability 9.0 start its blocks when earlier kernels have ended.
     ///

@@ -3,7 +3,7 @@
 //! The kernel sources are in kernels/. `compile` compiles them, `runtime` loads and launches them, `memory` and `gpu`
 //! are a plan's arrays and queue. Each kernel file has a module with its launches: `vector`, `sort`, `gridding`, `fft`,
 //! `direct`, `backprojection`, `off_resonance`. `gridding_config` chooses the parameters of the kernels for gridding.
-//! `cost` is the cost model for the selection of a grid.
+//! `graph` queues repeated sequences of kernels at once. `cost` is the cost model for the selection of a grid.
 
 mod backprojection;
 mod bins;
@@ -14,6 +14,7 @@ mod cost;
 pub mod direct;
 pub mod fft;
 pub mod gpu;
+mod graph;
 pub mod gridding;
 mod gridding_config;
 mod host_word;
@@ -50,6 +51,7 @@ use backprojection::Backprojector;
 use direct::DirectSum;
 use fft::{Convolver, GridFft};
 use gpu::Gpu;
+use graph::{Sequence, SequenceKind};
 use gridding::Gridder;
 use kernel_check::CheckArguments;
 use memory::DeviceArray;
@@ -136,7 +138,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
         self.gpu.array(len, what)
     }
     fn upload<E: Element>(&self, host: &[E], what: &str) -> Result<DeviceArray<E>> {
-        self.gpu.upload(host, what)
+        self.gpu.send(host, what)
     }
     fn view<'a, E: Element>(&self, array: &'a DeviceArray<E>) -> DeviceSlice<'a, E> {
         array.view()
@@ -297,11 +299,14 @@ impl<T: Real> Backend<T> for Cuda<T> {
         f: &GridFft<T>,
         values: Complexes<Self, T>,
         mut grid: ComplexesMut<Self, T>,
-        image: ComplexesMut<Self, T>,
+        mut image: ComplexesMut<Self, T>,
     ) -> Result<()> {
-        g.spread(&self.gpu, values, grid.reborrow(), CheckArguments::of_input());
         interrupt::check("an adjoint transform")?;
-        f.grid_to_image(&self.gpu, grid, image, CheckArguments::of_output());
+        let sequence = Sequence::new(SequenceKind::Adjoint).with(f.id()).reads(&values).writes(&grid).writes(&image);
+        g.graphs().queue(&self.gpu, sequence, |gpu| {
+            g.spread(gpu, values, grid.reborrow(), CheckArguments::of_input());
+            f.grid_to_image(gpu, grid.reborrow(), image.reborrow(), CheckArguments::of_output());
+        });
         Ok(())
     }
     fn image_to_samples(
@@ -310,15 +315,18 @@ impl<T: Real> Backend<T> for Cuda<T> {
         f: &GridFft<T>,
         image: Complexes<Self, T>,
         mut grid: ComplexesMut<Self, T>,
-        values: ComplexesMut<Self, T>,
+        mut values: ComplexesMut<Self, T>,
     ) -> Result<()> {
-        let mut check = CheckArguments::of_input();
-        if check.exists() && !f.can_check(image) {
-            self.vectors.check_input(&self.gpu, image, std::mem::replace(&mut check, CheckArguments::NONE));
-        }
-        f.image_to_grid(&self.gpu, image, grid.reborrow(), check);
         interrupt::check("a forward transform")?;
-        g.interpolate(&self.gpu, grid.as_slice(), values, CheckArguments::of_output());
+        let sequence = Sequence::new(SequenceKind::Forward).with(f.id()).reads(&image).writes(&grid).writes(&values);
+        g.graphs().queue(&self.gpu, sequence, |gpu| {
+            let mut check = CheckArguments::of_input();
+            if check.exists() && !f.can_check(image) {
+                self.vectors.check_input(gpu, image, std::mem::replace(&mut check, CheckArguments::NONE));
+            }
+            f.image_to_grid(gpu, image, grid.reborrow(), check);
+            g.interpolate(gpu, grid.as_slice(), values.reborrow(), CheckArguments::of_output());
+        });
         Ok(())
     }
 
@@ -357,8 +365,10 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn convolver_bytes(&self, dims: &[usize], kernels: usize) -> usize {
         Convolver::<T>::bytes(dims, kernels)
     }
-    fn convolve(&self, c: &Convolver<T>, kernels: Range<usize>, x: Complexes<Self, T>, y: ComplexesMut<Self, T>) {
-        c.convolve(&self.gpu, kernels, x, y);
+    fn convolve(&self, c: &Convolver<T>, kernels: Range<usize>, x: Complexes<Self, T>, mut y: ComplexesMut<Self, T>) {
+        let [start, end] = [kernels.start, kernels.end].map(|kernel| kernel as u64);
+        let sequence = Sequence::new(SequenceKind::Convolution).with(start).with(end).reads(&x).writes(&y);
+        c.graphs().queue(&self.gpu, sequence, |gpu| c.convolve(gpu, kernels.clone(), x, y.reborrow()));
     }
     fn convolve_coils(
         &self,
@@ -371,10 +381,13 @@ impl<T: Real> Backend<T> for Cuda<T> {
         if !c.has_coils() {
             return convolve_coil_images(self, c, maps, x, [images, products], y);
         }
-        let is_added = c.convolve_coils(&self.gpu, maps, x, products.reborrow(), y.reborrow());
-        if !is_added {
-            self.add_conj_products(maps, products.as_slice(), y);
-        }
+        let arrays = Sequence::new(SequenceKind::CoilConvolution).reads(&maps).reads(&x);
+        c.graphs().queue(&self.gpu, arrays.writes(&products).writes(&y), |gpu| {
+            let is_added = c.convolve_coils(gpu, maps, x, products.reborrow(), y.reborrow());
+            if !is_added {
+                self.vectors.add_conj_products(gpu, maps, products.as_slice(), y.reborrow());
+            }
+        });
     }
 
     fn direct_sum(

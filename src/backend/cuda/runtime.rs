@@ -547,6 +547,19 @@ impl Stream {
         check(unsafe { cu::cuStreamWaitEvent(self.handle, event.handle, 0) }, "waiting for an event")
     }
 
+    /// Returns whether the caller captures what is queued. A stream that the driver cannot be asked about counts as
+    /// captured.
+    pub fn is_capturing(&self) -> bool {
+        if self.owned {
+            return false;
+        }
+        let Ok(_current) = self.context.enter() else { return true };
+        let mut status = cu::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        // SAFETY: the stream exists.
+        let asked = unsafe { cu::cuStreamIsCapturing(self.handle, &mut status) };
+        asked != cu::CUresult::CUDA_SUCCESS || status != cu::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE
+    }
+
     /// Waits until everything queued is done.
     pub fn synchronize(&self) -> Result<()> {
         let _current = self.context.enter()?;

@@ -9,6 +9,7 @@
 use super::line_layout::{place_kernels, Arrangement, ImagePoints, Steps};
 use super::lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
+use crate::backend::cuda::graph::Graphs;
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use crate::backend::cuda::runtime::Function;
 use crate::backend::Span;
@@ -37,6 +38,7 @@ pub struct Convolver<T: Real> {
     spectrum: DeviceArray<T>,
     /// Held by the thread that queues a convolution.
     scratch: Mutex<ConvolverScratch<T>>,
+    graphs: Graphs,
 }
 
 struct ConvolverScratch<T> {
@@ -131,7 +133,12 @@ impl<T: Real> Convolver<T> {
         };
         let ffts = (0..dims.len()).map(fft).collect::<Result<_>>()?;
         let place = gpu.function(&place_kernels(size_of::<T>()), "place_kernel", 0)?;
-        Ok(Convolver { sizes, ffts, place, spectrum, scratch: Mutex::new(scratch) })
+        Ok(Convolver { sizes, ffts, place, spectrum, scratch: Mutex::new(scratch), graphs: Graphs::default() })
+    }
+
+    /// Returns the graphs of convolutions with this convolver.
+    pub fn graphs(&self) -> &Graphs {
+        &self.graphs
     }
 
     /// Returns the bytes of a convolver for images of `dims` voxels and `kernels` kernels, including scratch.

@@ -18,6 +18,7 @@ pub use convolver::Convolver;
 
 use super::compile::Kernels;
 use super::gpu::Gpu;
+use super::graph::new_id;
 use super::kernel_check::CheckArguments;
 use super::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use super::runtime::Properties;
@@ -37,6 +38,7 @@ pub struct GridFft<T: Real> {
     grid: [usize; 3],
     /// One entry per axis.
     axes: Vec<Axis<T>>,
+    id: u64,
 }
 
 struct Axis<T: Real> {
@@ -74,7 +76,12 @@ impl<T: Real> GridFft<T> {
                 correction: gpu.send(&factors, "the correction of the window")?,
             })
         };
-        Ok(GridFft { dims, grid, axes: (0..count).map(axis).collect::<Result<_>>()? })
+        Ok(GridFft { dims, grid, axes: (0..count).map(axis).collect::<Result<_>>()?, id: new_id() })
+    }
+
+    /// Returns the number of these transforms, see [`Sequence::with`](super::graph::Sequence::with).
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// Returns for each axis from x on, for `arrays` arrays: the lines, and their sides in the grid of whole lines and
