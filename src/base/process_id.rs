@@ -1,5 +1,5 @@
-//! The id of this process, without a system call where the system tells a forked child from its parent by memory. A
-//! small transform asks for it about twenty times, which took up to 7 us.
+//! The id of this process, without a system call where the system tells a forked child from its parent by memory. The
+//! creation of a plan on a GPU asks for it a hundred times, which took 12 us (17,408 samples, H200).
 
 /// Returns the id of this process.
 #[cfg(not(target_os = "linux"))]
