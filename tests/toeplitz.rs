@@ -74,7 +74,7 @@ fn q_is_saved_and_loaded() {
     assert_eq!(y, z);
 
     let mut other = k.clone();
-    other[1][17] += 1e-3;
+    other[1][17] -= 1e-3f32.copysign(other[1][17]);
     let e = plan(&other, &dims).load_q(&path).unwrap_err();
     assert_eq!(e.kind(), ErrorKind::BadFile);
     assert!(e.message().contains("another image size"), "{e}");
