@@ -17,7 +17,7 @@ pub trait PendingCheck {
 }
 
 /// Parameters of kernels that check input, or that write output.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KernelCheck {
     /// Parts of numbers must be smaller than this in magnitude.
     pub limit: f64,

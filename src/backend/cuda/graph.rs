@@ -7,7 +7,7 @@ use super::library::check;
 use super::runtime::{Context, Stream};
 use crate::backend::{DeviceSlice, DeviceSliceMut, Element, Span};
 use crate::base::error::Result;
-use crate::base::input_check;
+use crate::base::input_check::{self, KernelCheck};
 use cudarc::driver::sys as cu;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,15 +44,13 @@ pub struct Sequence {
     /// Number of elements of all arrays.
     elements: usize,
     /// Arguments of this thread's check of input.
-    check: Option<(u64, u64, u64, bool)>,
+    check: Option<KernelCheck>,
 }
 
 impl Sequence {
     /// Returns the sequence of an operation without arrays.
     pub fn new(kind: SequenceKind) -> Self {
-        let check = input_check::in_kernels();
-        let check = check.map(|check| (check.limit.to_bits(), check.state, check.word, check.is_merged));
-        Sequence { kind, numbers: Vec::with_capacity(8), elements: 0, check }
+        Sequence { kind, numbers: Vec::with_capacity(8), elements: 0, check: input_check::in_kernels() }
     }
 
     /// Adds a number, such as the one of an object.
