@@ -7,6 +7,10 @@ use crate::backend::cuda::compile::Kernels;
 const MANY_BLOCKS: usize = 128;
 /// Maximum number of threads per block.
 const MANY_THREADS: usize = 512;
+/// Maximum number of points of long columns of which a block has 64 bytes of neighbours, or else 32.
+const LONG_COLUMN: usize = 2100;
+/// Registers of a multiprocessor, for numbers of 32 bits.
+const REGISTERS: usize = 1 << 16;
 
 /// Arrangement of the lines of an array in memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,13 +69,33 @@ fn radices_of_count(n: usize, count: u32, most: usize) -> Option<Vec<usize>> {
 
 /// Returns radices for any n. Only products of few small primes are fast.
 pub fn any_radices(n: usize) -> Vec<usize> {
-    let mut most = 16;
+    // A larger radix requires more registers, which is worth one pass of four.
+    if let Some(found) = radices(n, 16).filter(|found| found.len() < 4) {
+        return found;
+    }
+    let mut most = 20;
     loop {
-        if let Some(radices) = radices(n, most) {
-            return radices;
+        if let Some(found) = radices(n, most) {
+            return found;
         }
         most += 1;
     }
+}
+
+/// Returns the number of points of one of a block's threads in the pass in which it has the most.
+fn points_of_thread(radices: &[usize], n: usize, lines: usize, threads: usize) -> usize {
+    radices.iter().map(|radix| (n / radix * lines).div_ceil(threads) * radix).max().unwrap_or(1)
+}
+
+/// Returns the number of threads with which each has the fewest points. All of them have the same number of butterflies
+/// in one pass.
+fn threads_of_few_points(radices: &[usize], n: usize, lines: usize) -> usize {
+    let parts = |radix: &usize| {
+        let across = n / radix;
+        (1..=4).filter(move |&part| across.is_multiple_of(part)).map(move |part| across / part * lines)
+    };
+    let all = radices.iter().flat_map(parts).filter(|&threads| threads <= MANY_THREADS);
+    all.min_by_key(|&threads| (points_of_thread(radices, n, lines, threads), threads)).unwrap_or(MANY_THREADS)
 }
 
 impl LineLayout {
@@ -110,21 +134,40 @@ impl LineLayout {
             }
             Arrangement::Rows => 1 << (160 / across.min(160)).min(64).ilog2(),
         };
+        // Long lines: a thread has several butterflies per pass, and as few points as possible.
+        let is_long = radices.len() > 2
+            && match arrangement {
+                Arrangement::Columns => lines < 4,
+                Arrangement::Rows => radices[0] > 16,
+            };
+        if is_long && arrangement == Arrangement::Columns {
+            lines = if n <= LONG_COLUMN { 32 } else { 16 } / bytes;
+        }
+        let threads = |lines: usize| match is_long {
+            true => threads_of_few_points(&radices, n, lines),
+            false => (lines * across).min(MANY_THREADS),
+        };
         // Fewer lines per block rather than few blocks, but at least 32 bytes of neighbours or 64 threads.
         let least = if arrangement == Arrangement::Columns { 16 / bytes } else { 1 };
-        while count.div_ceil(lines) < MANY_BLOCKS && lines > least && lines * across >= 128 {
+        while count.div_ceil(lines) < MANY_BLOCKS && lines > least && threads(lines) >= 128 {
             lines /= 2;
         }
         let layout = |lines: usize| {
-            let threads = (lines * across).min(MANY_THREADS);
-            // Registers of a multiprocessor for this number of threads.
-            let resident = match radices[0] {
-                ..=10 => [1024, 640],
-                11..=16 => [768, 512],
-                17..=20 => [640, 384],
-                _ => [512, 256],
-            }[usize::from(!single)];
-            LineLayout { radices: radices.clone(), lines, threads, blocks: (resident / threads).clamp(1, 16) }
+            let threads = threads(lines);
+            // Blocks for whose threads a multiprocessor has registers.
+            let blocks = if is_long {
+                let registers = (2 * points_of_thread(&radices, n, lines, threads) + 40) * bytes / 4;
+                (REGISTERS / (threads * registers)).min(1024 / threads)
+            } else {
+                let resident = match radices[0] {
+                    ..=10 => [1024, 640],
+                    11..=16 => [768, 512],
+                    17..=20 => [640, 384],
+                    _ => [512, 256],
+                };
+                resident[usize::from(!single)] / threads
+            };
+            LineLayout { radices: radices.clone(), lines, threads, blocks: blocks.clamp(1, 16) }
         };
         while lines > 1 && layout(lines).shared(n, arrangement, bytes) > shared {
             lines /= 2;
@@ -257,6 +300,10 @@ mod tests {
         assert_eq!(layout(160, Arrangement::Rows, 1 << 16), is(&[16, 10], 8, 128, 6));
         assert_eq!(layout(320, Arrangement::Rows, 1 << 16), is(&[20, 16], 8, 160, 4));
         assert_eq!(layout(512, Arrangement::Rows, 1 << 16), is(&[8, 8, 8], 2, 128, 8));
+        assert_eq!(columns(1400), is(&[14, 10, 10], 8, 400, 1));
+        assert_eq!(columns(1944), is(&[18, 12, 9], 8, 432, 1));
+        assert_eq!(columns(3000), is(&[20, 15, 10], 4, 400, 1));
+        assert_eq!(layout(3000, Arrangement::Rows, 1 << 16), is(&[20, 15, 10], 1, 200, 4));
         assert_eq!(layout(320, Arrangement::Columns, 320), is(&[8, 8, 5], 4, 160, 6));
     }
 }

@@ -306,6 +306,9 @@ mod tests {
         both(&gpu, &[20, 13, 9], &[28, 18, 12], 32);
         both(&gpu, &[50, 61, 70], &[80, 96, 112], 1);
         both(&gpu, &[6, 90, 120], &[8, 120, 160], 1);
+        // Long columns of three passes, with 64 and 32 bytes of neighbours.
+        both(&gpu, &[900, 1555], &[1120, 1944], 1);
+        both(&gpu, &[40, 2400], &[48, 3000], 2);
         // Lines that do not fit in shared memory.
         both(&gpu, &[40_000, 3], &[64_000, 4], 1);
         both(&gpu, &[3, 30_001], &[4, 42_000], 2);
