@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn layouts_fit_every_gpu() {
         let mut slow = 0;
-        for n in (1..=700).map(|n| 2 * n).chain([2048, 4096, 8192]) {
+        for n in (1..=700).map(|n| 2 * n).chain([1600, 1944, 2016, 2048, 2160, 2800, 3000, 3600, 4050, 4096, 8192]) {
             for bytes in [4, 8] {
                 for arrangement in [Arrangement::Rows, Arrangement::Columns] {
                     for count in [1, 5, 300, 5000, 1 << 20] {
