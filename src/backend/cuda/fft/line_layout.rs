@@ -7,7 +7,7 @@ use crate::backend::cuda::compile::Kernels;
 const MANY_BLOCKS: usize = 128;
 /// Maximum number of threads per block.
 const MANY_THREADS: usize = 512;
-/// Maximum number of points of long columns of which a block has 64 bytes of neighbours, or else 32.
+/// Maximum number of points of long columns of which a block has 64 bytes of neighbours. Of longer ones it has 32.
 const LONG_COLUMN: usize = 2100;
 /// Registers of a multiprocessor, for numbers of 32 bits.
 const REGISTERS: usize = 1 << 16;
@@ -134,7 +134,8 @@ impl LineLayout {
             }
             Arrangement::Rows => 1 << (160 / across.min(160)).min(64).ilog2(),
         };
-        // Long lines: a thread has several butterflies per pass, and as few points as possible.
+        // Long lines: columns of which fewer than four would fit, and rows of three or more passes with radices above
+        // 16. A thread may have several butterflies per pass, and has as few points as possible.
         let is_long = radices.len() > 2
             && match arrangement {
                 Arrangement::Columns => lines < 4,
