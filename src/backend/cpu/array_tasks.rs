@@ -1,8 +1,8 @@
 //! The division of the arrays of a call (coils, frames, segments) among threads: one array is one task.
 //!
-//! Otherwise the threads divide the samples and lines of every array. Few samples, or samples close to each other, are
-//! few parts of tiles, and threads that add neighbouring parts wait for one another. Different arrays never wait, and
-//! the grid of an array stays in the cache of its core from spreading to the FFT. The taps of a sample are computed for
+//! Otherwise the threads divide the samples and lines of every array. Few samples are few parts of tiles, and the
+//! threads meet after spreading and after each axis of the FFT. Tasks of different arrays never wait, and the grid of
+//! an array stays in the cache of its core from spreading to the FFT. The taps of a sample are computed for
 //! each array again, so that many samples are divided among the threads instead. Both divisions give the same bits.
 
 use super::thread_pool::Threads;

@@ -1,6 +1,7 @@
 //! The samples of a plan, sorted for one grid and window, and the buffers of the threads.
 
-use super::schedule::{MergeProgress, Schedule};
+use super::merging::{least_spare_buffers, MergeProgress, TileBuffer};
+use super::schedule::{most_parts, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
@@ -14,6 +15,9 @@ use crate::base::sizes::{product, sum};
 use num_complex::Complex;
 use std::sync::Arc;
 
+/// Name of the buffers in an error.
+const TILE_BUFFERS: &str = "a tile of the grid for each thread";
+
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
     pub(super) level: Level,
@@ -25,19 +29,21 @@ pub struct Gridder<T> {
     has_array_tasks: bool,
     polynomials: Polynomials<T>,
     buffers: Arc<GriddingBuffers<T>>,
-    progress: Pool<MergeProgress>,
 }
 
-/// The buffers of all threads for one grid and window, for any samples whose batches are no longer.
+/// The buffers of all threads for one grid and window, for any samples whose batches are no longer and whose tiles have
+/// no more parts.
 struct GriddingBuffers<T> {
+    shape: CallShape,
     sizes: BufferLengths,
     pool: Pool<ThreadBuffers<T>>,
+    progress: Pool<MergeProgress<T>>,
 }
 
 /// The buffers of one thread.
 pub struct ThreadBuffers<T> {
     /// Tile buffers, one for each array of a call.
-    pub cells: Aligned<Complex<T>>,
+    pub cells: TileBuffer<T>,
     /// Accumulated rounding errors of `cells`, for each array. Used if many samples share a position.
     pub compensation: Aligned<Complex<T>>,
     /// Sums of a block, for each array.
@@ -50,7 +56,28 @@ pub struct ThreadBuffers<T> {
     pub columns: Aligned<T>,
 }
 
-/// Lengths of the buffers of one thread, in elements.
+/// Maximum number of bytes of the buffers of one spreading that only keep threads from waiting.
+const MAX_SPARE_BYTES: usize = 16 << 20;
+
+/// Number of threads of a gridder, and how a call divides its arrays among them.
+#[derive(Clone, Copy)]
+struct CallShape {
+    threads: usize,
+    /// Maximum number of arrays that a thread processes at once.
+    together: usize,
+    /// Maximum number of spreadings in progress.
+    spreadings: usize,
+}
+
+impl CallShape {
+    /// Returns the shape of calls with at most `arrays` arrays, each of which may be one task.
+    fn new(has_array_tasks: bool, threads: usize, arrays: usize) -> CallShape {
+        let (together, spreadings) = if has_array_tasks { (1, threads.min(arrays).max(1)) } else { (arrays, 1) };
+        CallShape { threads, together, spreadings }
+    }
+}
+
+/// Lengths in elements and numbers of buffers.
 #[derive(Clone, Copy)]
 struct BufferLengths {
     cells: usize,
@@ -58,18 +85,27 @@ struct BufferLengths {
     taps: usize,
     values: usize,
     columns: usize,
+    /// Number of tile buffers of a spreading, apart from those of the threads.
+    spare: usize,
+    tiles: usize,
 }
 
 impl BufferLengths {
-    /// Computes the lengths for batches of `batch` samples.
-    fn new<T>(tiling: &Tiling, batch: usize, arrays: usize) -> BufferLengths {
-        let per_array = |len| product(&[arrays, len]);
+    /// Computes the lengths for `samples` samples.
+    fn new<T>(tiling: &Tiling, samples: usize, shape: CallShape) -> BufferLengths {
+        let per_array = |len| product(&[shape.together, len]);
+        let cells = per_array(tiling.buffer_len());
+        // A single thread never waits for another.
+        let helpful = if shape.threads > 1 { shape.threads.div_ceil(shape.spreadings) } else { 0 };
+        let helpful = helpful.min(MAX_SPARE_BYTES / AlignedArena::bytes::<Complex<T>>(cells).max(1));
         BufferLengths {
-            cells: per_array(tiling.buffer_len()),
+            cells,
             blocks: per_array(block_len(tiling)),
             taps: taps_len(tiling),
-            values: per_array(batch),
+            values: per_array(longest_batch(tiling, samples)),
             columns: if tiling.shares_rows::<T>() { CHUNK * tiling.layout.columns_len() } else { 0 },
+            spare: least_spare_buffers(most_parts(tiling, samples)) + helpful,
+            tiles: product(&tiling.counts()),
         }
     }
 
@@ -78,6 +114,17 @@ impl BufferLengths {
         let [cells, blocks, values] = [self.cells, self.blocks, self.values].map(AlignedArena::bytes::<Complex<T>>);
         let [taps, columns] = [self.taps, self.columns].map(AlignedArena::bytes::<T>);
         sum(&[cells, cells, blocks, taps, values, columns])
+    }
+
+    /// Returns the bytes of the additional tile buffers of one spreading.
+    fn spare_bytes<T>(&self) -> usize {
+        product(&[self.spare, AlignedArena::bytes::<Complex<T>>(self.cells)])
+    }
+
+    /// Returns whether buffers of these lengths are long enough for others.
+    fn suffices(&self, other: &BufferLengths) -> bool {
+        let of = |lengths: &BufferLengths| [lengths.cells, lengths.values, lengths.spare, lengths.tiles];
+        of(self).iter().zip(of(other)).all(|(this, other)| *this >= other)
     }
 }
 
@@ -113,30 +160,26 @@ impl<T: SimdReal> ThreadBuffers<T> {
 }
 
 impl<T: SimdReal> GriddingBuffers<T> {
-    fn new(threads: usize, sizes: BufferLengths) -> Result<Self> {
-        let mut buffers = Self::allocate(threads, sizes)?;
-        let pool = Pool::filled(threads, || Ok(buffers.next().expect("there are buffers for each thread")))?;
-        Ok(GriddingBuffers { sizes, pool })
+    fn new(shape: CallShape, sizes: BufferLengths) -> Result<Self> {
+        let mut buffers = Self::allocate(shape.threads, sizes)?;
+        let pool = Pool::filled(shape.threads, || Ok(buffers.next().expect("there are buffers for each thread")))?;
+        let progress = Pool::filled(shape.spreadings, || Self::progress(shape.threads, sizes))?;
+        Ok(GriddingBuffers { shape, sizes, pool, progress })
     }
 
     /// Allocates the buffers of `threads` threads.
     fn allocate(threads: usize, sizes: BufferLengths) -> Result<impl Iterator<Item = ThreadBuffers<T>>> {
-        let what = "a tile of the grid for each thread";
-        let mut arena = AlignedArena::unwritten(product(&[threads, sizes.bytes::<T>()]), what)?;
+        let mut arena = AlignedArena::unwritten(product(&[threads, sizes.bytes::<T>()]), TILE_BUFFERS)?;
         // The zeroed buffers of all threads are next to one another. Otherwise, filling them would touch the memory of
         // all other buffers, which the system clears in pages of 2 MiB: 4 ms for 16 threads and a wide window.
-        let zeroed = try_collect(threads, what, (0..threads).map(|_| ZeroedBuffers::new(&mut arena, &sizes)))?;
+        let zeroed = try_collect(threads, TILE_BUFFERS, (0..threads).map(|_| ZeroedBuffers::new(&mut arena, &sizes)))?;
         Ok(zeroed.into_iter().map(move |zeroed| ThreadBuffers::new(zeroed, &mut arena, &sizes)))
     }
-}
 
-/// Returns the maximum number of arrays that a thread processes at once, and of spreadings in progress, in calls with
-/// at most `arrays` arrays.
-fn concurrent_arrays(has_array_tasks: bool, threads: usize, arrays: usize) -> [usize; 2] {
-    if has_array_tasks {
-        [1, threads.min(arrays).max(1)]
-    } else {
-        [arrays, 1]
+    /// Allocates what one spreading by `threads` threads needs.
+    fn progress(threads: usize, sizes: BufferLengths) -> Result<MergeProgress<T>> {
+        let mut arena = AlignedArena::unwritten(sizes.spare_bytes::<T>(), TILE_BUFFERS)?;
+        MergeProgress::new(sizes.tiles, threads, (0..sizes.spare).map(|_| arena.array(sizes.cells)))
     }
 }
 
@@ -162,27 +205,28 @@ impl<T: SimdReal> Gridder<T> {
         let tiling = Tiling::new::<T>(level, grid, window[0].len());
         let samples = SortedSamples::new(threads, level, k, grid, &tiling)?;
         let has_array_tasks = is_task_per_array(threads.count(), count, grid, size_of::<Complex<T>>());
-        let [together, spreadings] = concurrent_arrays(has_array_tasks, threads.count(), arrays);
-        let sizes = BufferLengths::new::<T>(&tiling, longest_batch(&tiling, count), together);
-        let suffices =
-            |buffers: &GriddingBuffers<T>| buffers.sizes.values >= sizes.values && buffers.sizes.cells >= sizes.cells;
-        let buffers = match previous.filter(|previous| suffices(&previous.buffers)) {
-            Some(previous) => previous.buffers.clone(),
-            None => Arc::new(GriddingBuffers::new(threads.count(), sizes)?),
+        let shape = CallShape::new(has_array_tasks, threads.count(), arrays);
+        let sizes = BufferLengths::new::<T>(&tiling, count, shape);
+        let suffices = |buffers: &&Arc<GriddingBuffers<T>>| {
+            buffers.shape.spreadings >= shape.spreadings && buffers.sizes.suffices(&sizes)
         };
-        let progress = Pool::filled(spreadings, || samples.schedule.progress())?;
+        let buffers = match previous.map(|previous| &previous.buffers).filter(suffices) {
+            Some(buffers) => buffers.clone(),
+            None => Arc::new(GriddingBuffers::new(shape, sizes)?),
+        };
         let polynomials = Polynomials::new(window)?;
-        Ok(Gridder { level, tiling, samples, arrays, has_array_tasks, polynomials, buffers, progress })
+        Ok(Gridder { level, tiling, samples, arrays, has_array_tasks, polynomials, buffers })
     }
 
     /// Estimates the bytes held, including the buffers of the threads.
     pub fn bytes(threads: usize, level: Level, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         let tiling = Tiling::new::<T>(level, grid, width);
         let has_array_tasks = is_task_per_array(threads, samples, grid, size_of::<Complex<T>>());
-        let [together, spreadings] = concurrent_arrays(has_array_tasks, threads, arrays);
-        let progress = product(&[spreadings, Schedule::bytes_of_progress(&tiling)]);
-        let work = BufferLengths::new::<T>(&tiling, longest_batch(&tiling, samples), together).bytes::<T>();
-        sum(&[SortedSamples::<T>::bytes(&tiling, samples), progress, product(&[threads, work])])
+        let shape = CallShape::new(has_array_tasks, threads, arrays);
+        let sizes = BufferLengths::new::<T>(&tiling, samples, shape);
+        let progress = sum(&[MergeProgress::<T>::bytes(sizes.tiles, threads + sizes.spare), sizes.spare_bytes::<T>()]);
+        let work = [product(&[threads, sizes.bytes::<T>()]), product(&[shape.spreadings, progress])];
+        sum(&[SortedSamples::<T>::bytes(&tiling, samples), sum(&work)])
     }
 
     /// Returns whether each of several arrays is one task, see [`is_task_per_array`].
@@ -193,14 +237,15 @@ impl<T: SimdReal> Gridder<T> {
     /// Borrows the buffers of a thread. More are allocated only if several threads use the plan at once. If that fails,
     /// this waits until a thread returns its buffers.
     pub(super) fn work(&self) -> Lease<'_, ThreadBuffers<T>> {
-        let GriddingBuffers { sizes, pool } = &*self.buffers;
+        let GriddingBuffers { sizes, pool, .. } = &*self.buffers;
         pool.take_or_wait(|| Ok(GriddingBuffers::allocate(1, *sizes)?.next().expect("there are buffers for a thread")))
     }
 
-    /// Borrows the counters of arrived parts for one spreading.
-    pub(super) fn progress(&self) -> Lease<'_, MergeProgress> {
-        let mut progress = self.progress.take_or_wait(|| self.samples.schedule.progress());
-        progress.reset();
+    /// Borrows what one spreading needs, as [`Gridder::work`] does.
+    pub(super) fn progress(&self) -> Lease<'_, MergeProgress<T>> {
+        let GriddingBuffers { shape, sizes, progress, .. } = &*self.buffers;
+        let mut progress = progress.take_or_wait(|| GriddingBuffers::progress(shape.threads, *sizes));
+        progress.reset(self.schedule());
         progress
     }
 

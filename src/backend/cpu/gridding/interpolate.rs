@@ -183,7 +183,7 @@ impl<T: SimdReal> InterpolationKernel<'_, T> {
         let tiling = &g.tiling;
         let [gx, gy, gz] = tiling.size;
         let [row, rows, _] = tiling.extent;
-        let placement = TilePlacement::new(tiling, self.part);
+        let placement = TilePlacement::new(tiling, &self.gridder.schedule().tiles[self.part.tile]);
         let origin = placement.origin;
         let [width, height, depth] = placement.regions.map(|bounds| bounds[3]);
         for array in 0..self.arrays {

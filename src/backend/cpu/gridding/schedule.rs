@@ -1,49 +1,37 @@
-//! The order in which the parts of tiles are added to the grid. Every cell receives its sums in the same order for any
-//! number of threads, and no thread waits long.
+//! The division of tiles into parts, and the order in which parts are summed and tiles are added to the grid.
 //!
-//! A tile of many samples is divided into parts, so that the work is divided by samples rather than by tiles. A thread
-//! sums a part in its own buffer without waiting. It then waits until all earlier parts that share cells with this part
-//! are on the grid. Parts begin in this order, so a thread waits only for parts that other threads have already begun.
-//! The parts of a dense tile are distributed over the whole order, and neighbours are far apart.
+//! A tile of many samples is divided into parts, so that the work is divided by samples rather than by tiles. The sums
+//! of a tile's parts are added in pairs. The tile's total is then added to the grid after the neighbours that precede
+//! it in this order. So every cell receives its sums in the same order for any number of threads (merging.rs).
 //!
-//! The cells inside a tile belong to it alone, and those at its edges are shared with its neighbours. Parts of dense
-//! neighbours wait for one another at their edges only.
-//!
-//! The first part that reaches a cell stores its sum there, so that the grid need not be cleared in advance.
+//! The first tile that reaches a cell stores its sum there, so that the grid need not be cleared in advance.
 
 use super::tiling::Tiling;
 use crate::base::error::{try_reserve, try_vec, Result};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Minimum number of samples of a part, if its tile has them. Parts of adjacent tiles are added one by one, which takes
-/// about ten microseconds if a different core has written last.
+/// Minimum number of samples of a part, if its tile has them: its buffer is cleared and added to another.
 const MIN_PART: usize = 4096;
 /// The same if there are few samples, of which a part has at most one in [`FEW_PARTS`]: a small grid has one tile.
 const MIN_SMALL_PART: usize = 1024;
-const FEW_PARTS: usize = 4;
-/// Maximum part size, as about this fraction of all samples: enough parts for many cores, without long waits for the
-/// densest tiles. Fewer parts are faster if adding a tile to the grid takes long.
-const PART_SHARE: usize = 128;
-const PART_SHARE_OF_LARGE_TILES: usize = 64;
-/// Maximum number of parts of one tile. If all samples share one position, this number of sums of equal size is added
-/// one by one, and their rounding errors may all have the same sign.
-const MAX_PARTS: usize = 32;
-/// Number of checks of a waiting thread before it yields its processor.
-const SPINS_BEFORE_YIELD: u32 = 200;
+const FEW_PARTS: usize = 8;
+/// Maximum size of a part, as about this fraction of all samples: enough parts for many cores. Fewer parts are faster
+/// if adding a tile takes long.
+const PART_SHARE: usize = 256;
+const PART_SHARE_OF_LARGE_TILES: usize = 128;
 
 /// Returns the maximum number of samples of a part, among `samples` samples.
 pub fn longest_part(tiling: &Tiling, samples: usize) -> usize {
-    longest_part_of(tiling, samples, samples).min(samples)
-}
-
-/// Returns the maximum number of samples of a part, of a tile with `points` of all `samples` samples.
-fn longest_part_of(tiling: &Tiling, points: usize, samples: usize) -> usize {
     let least = samples.div_ceil(FEW_PARTS).clamp(MIN_SMALL_PART, MIN_PART);
-    least.max(samples.div_ceil(part_share(tiling))).max(points.div_ceil(MAX_PARTS))
+    least.max(samples.div_ceil(part_share(tiling)))
 }
 
-/// Returns the number of parts of all samples, if no tile is densely sampled.
+/// Returns the maximum number of parts of a tile, among `samples` samples.
+pub fn most_parts(tiling: &Tiling, samples: usize) -> usize {
+    samples.div_ceil(longest_part(tiling, samples)).max(1)
+}
+
+/// Returns the number of parts of all samples, if there are many.
 fn part_share(tiling: &Tiling) -> usize {
     if tiling.fits_first_cache {
         PART_SHARE
@@ -52,26 +40,35 @@ fn part_share(tiling: &Tiling) -> usize {
     }
 }
 
-/// A part of a tile's samples, or a tile without samples, whose cells become zero.
+/// A part of a tile's samples. A tile without samples has one part without samples.
 pub struct TilePart {
-    /// Index of the tile among all tiles, x fastest.
-    pub tile: u32,
-    /// Position of the tile along each axis.
-    pub position: [u32; 3],
+    /// Index of the tile in [`Schedule::tiles`].
+    pub tile: usize,
+    /// Index of the part among those of its tile.
+    pub index: usize,
     /// The part's samples in the sorted order.
     pub points: Range<usize>,
-    /// Number of earlier parts of its tile.
-    preceding: u32,
-    /// Whether its tile has several parts.
-    pub is_split: bool,
-    /// Range in `Schedule::predecessors` of the parts that must have arrived before this one is added.
-    predecessors: Range<usize>,
-    /// Bits [z][y][x] of the regions of [`TilePlacement`]: whether this part is the first to reach the region's cells.
+}
+
+/// A tile and its place in the order.
+pub struct ScheduledTile {
+    /// Position of the tile along each axis.
+    position: [u32; 3],
+    /// Number of parts.
+    pub parts: u32,
+    pub is_empty: bool,
+    /// Number of the first pair of the tile's parts, among those of all tiles: see merging.rs.
+    pub first_pair: u32,
+    /// Number of neighbours that are added to the grid before this tile.
+    pub predecessors: u32,
+    /// Range in `Schedule::successors` of the neighbours that are added after this tile.
+    successors: Range<usize>,
+    /// Bits [z][y][x] of the regions of [`TilePlacement`]: whether this tile is the first to reach the region's cells.
     first_regions: u32,
 }
 
-impl TilePart {
-    /// Returns whether the part is the first to reach the cells of a region [x, y, z].
+impl ScheduledTile {
+    /// Returns whether the tile is the first to reach the cells of a region [x, y, z].
     #[inline(always)]
     pub fn is_first(&self, [x, y, z]: [usize; 3]) -> bool {
         self.first_regions >> (9 * z + 3 * y + x) & 1 == 1
@@ -90,9 +87,9 @@ pub struct TilePlacement {
 }
 
 impl TilePlacement {
-    /// Returns the position of a part's tile.
-    pub fn new(tiling: &Tiling, part: &TilePart) -> TilePlacement {
-        let axes = [0, 1, 2].map(|axis| (&tiling.tiles[axis], part.position[axis] as usize, tiling.taps[axis] - 1));
+    /// Returns the position of a tile.
+    pub fn new(tiling: &Tiling, tile: &ScheduledTile) -> TilePlacement {
+        let axes = [0, 1, 2].map(|axis| (&tiling.tiles[axis], tile.position[axis] as usize, tiling.taps[axis] - 1));
         TilePlacement {
             size: tiling.size,
             origin: axes.map(|(tiles, tile, _)| tiles.first_cell(tile)),
@@ -114,73 +111,68 @@ impl TilePlacement {
     }
 }
 
-/// The parts of all tiles, in their order.
+/// All tiles and their parts, in their order.
 pub struct Schedule {
     pub parts: Vec<TilePart>,
-    /// Tiles, and the number of their parts that must have been added.
-    predecessors: Vec<(u32, u32)>,
-    tiles: usize,
+    pub tiles: Vec<ScheduledTile>,
+    /// Indices of tiles.
+    successors: Vec<u32>,
 }
 
 impl Schedule {
     /// Creates a schedule without parts.
     pub fn empty() -> Schedule {
-        Schedule { parts: Vec::new(), predecessors: Vec::new(), tiles: 0 }
+        Schedule { parts: Vec::new(), tiles: Vec::new(), successors: Vec::new() }
     }
 
     /// Creates the schedule of tiles whose samples begin at these positions of the sorted order; the last entry is the
     /// end.
+    ///
+    /// Tiles are ordered by colour (parity along each axis), since tiles of one colour share no cells. The parts of a
+    /// tile follow one another, so that few of their sums exist at a time.
     pub fn new(tiling: &Tiling, starts: &[usize]) -> Result<Schedule> {
-        let samples = starts[starts.len() - 1];
-        let tiles = starts.len() - 1;
         let what = "the order of tiles";
-        let parts_of = |tile: usize| {
-            let points = starts[tile + 1] - starts[tile];
-            points.div_ceil(longest_part_of(tiling, points, samples)).max(1)
-        };
-        let count = (0..tiles).map(parts_of).sum();
+        let longest = longest_part(tiling, starts[starts.len() - 1]);
+        let parts_of = |points: usize| points.div_ceil(longest).max(1);
+        let count = starts.windows(2).map(|ends| parts_of(ends[1] - ends[0])).sum();
         let mut parts = try_reserve(count, what)?;
-        let [nx, ny, _] = tiling.counts();
-        for tile in 0..tiles {
-            let (points, count) = (starts[tile + 1] - starts[tile], parts_of(tile));
-            let position = [tile % nx, tile / nx % ny, tile / nx / ny].map(|i| i as u32);
-            for i in 0..count {
-                let points = starts[tile] + points * i / count..starts[tile] + points * (i + 1) / count;
-                let rank = (2 * i + 1) as f64 / (2 * count) as f64;
-                let (preceding, is_split) = (i as u32, count > 1);
-                let part = TilePart {
-                    tile: tile as u32,
-                    position,
-                    points,
-                    preceding,
-                    is_split,
-                    predecessors: 0..0,
-                    first_regions: 0,
-                };
-                parts.push((rank, part));
-            }
+        let mut tiles = try_reserve(starts.len() - 1, what)?;
+        // Place in the order of each tile, x fastest.
+        let mut places = try_vec(starts.len() - 1, 0u32, what)?;
+        let [nx, ny, nz] = tiling.counts();
+        let mut pairs = 0;
+        for [x, y, z] in by_colour([nx, ny, nz]) {
+            let at = (z * ny + y) * nx + x;
+            let (start, points) = (starts[at], starts[at + 1] - starts[at]);
+            let count = parts_of(points);
+            parts.extend((0..count).map(|index| TilePart {
+                tile: tiles.len(),
+                index,
+                points: start + points * index / count..start + points * (index + 1) / count,
+            }));
+            places[at] = tiles.len() as u32;
+            tiles.push(ScheduledTile {
+                position: [x, y, z].map(|i| i as u32),
+                parts: count as u32,
+                is_empty: points == 0,
+                first_pair: pairs,
+                predecessors: 0,
+                successors: 0..0,
+                first_regions: 0,
+            });
+            pairs += count as u32 - 1;
         }
-        // Parts of a tile have even distances. Parts at equal positions are ordered by the colour of their tiles
-        // (parity along each axis), since tiles of one colour share no cells.
-        let key = |(rank, part): &(f64, TilePart)| {
-            let [x, y, z] = part.position.map(|at| at & 1);
-            (rank.to_bits(), z, y, x, part.tile)
-        };
-        parts.sort_unstable_by_key(key);
-        let parts = parts.into_iter().map(|(_, part)| part);
-        let mut schedule = Schedule { parts: try_reserve(count, what)?, predecessors: Vec::new(), tiles };
-        schedule.parts.extend(parts);
-        schedule.find_predecessors(tiling, starts)?;
+        let mut schedule = Schedule { parts, tiles, successors: Vec::new() };
+        schedule.find_neighbours(tiling, &places)?;
         Ok(schedule)
     }
 
-    /// Determines the predecessors and first regions of each part, in the order of the parts.
-    fn find_predecessors(&mut self, tiling: &Tiling, starts: &[usize]) -> Result<()> {
-        let what = "the order of tiles";
+    /// Determines the predecessors, successors and first regions of each tile.
+    fn find_neighbours(&mut self, tiling: &Tiling, places: &[u32]) -> Result<()> {
         let counts = tiling.counts();
-        let mut arrived = try_vec(self.tiles, 0u32, what)?;
-        let neighbours = 3usize.pow(counts.iter().filter(|&&n| n > 1).count() as u32);
-        self.predecessors = try_reserve(self.parts.len() * neighbours, what)?;
+        // A neighbour is one tile's predecessor and the other's successor.
+        let neighbours = neighbours(tiling) - 1;
+        self.successors = try_reserve((self.tiles.len() * neighbours).div_ceil(2), "the order of tiles")?;
         let offsets = |axis: usize| if counts[axis] > 1 { 0..3 } else { 1..2 };
         // Regions reached by the previous, the same and the next tile along each axis, with and without samples.
         let mut reached = [[0; 2]; 27];
@@ -188,30 +180,38 @@ impl Schedule {
             let offset = [x, y, z].map(|o| o as i32 - 1);
             reached[9 * z + 3 * y + x] = [false, true].map(|empty| Self::reached_by(tiling, offset, empty));
         }
-        for part in &mut self.parts {
-            let start = self.predecessors.len();
-            let empty = part.points.is_empty();
-            part.first_regions = if arrived[part.tile as usize] > 0 { 0 } else { Self::all_regions(tiling, empty) };
+        for place in 0..self.tiles.len() {
+            let tile = &self.tiles[place];
+            let start = self.successors.len();
+            let (mut predecessors, mut first_regions) = (0, Self::all_regions(tiling, tile.is_empty));
             let around = [0, 1, 2].map(|a| {
-                let (at, last) = (part.position[a] as usize, counts[a] - 1);
+                let (at, last) = (tile.position[a] as usize, counts[a] - 1);
                 [if at > 0 { at - 1 } else { last }, at, if at < last { at + 1 } else { 0 }]
             });
             for z in offsets(2) {
                 for y in offsets(1) {
                     for x in offsets(0) {
-                        let tile = (around[2][z] * counts[1] + around[1][y]) * counts[0] + around[0][x];
-                        if arrived[tile] > 0 {
-                            self.predecessors.push((tile as u32, arrived[tile]));
-                            let empty = starts[tile] == starts[tile + 1];
-                            part.first_regions &= !reached[9 * z + 3 * y + x][usize::from(empty)];
+                        let neighbour = places[(around[2][z] * counts[1] + around[1][y]) * counts[0] + around[0][x]];
+                        if (neighbour as usize) < place {
+                            let empty = self.tiles[neighbour as usize].is_empty;
+                            predecessors += 1;
+                            first_regions &= !reached[9 * z + 3 * y + x][usize::from(empty)];
+                        } else if neighbour as usize > place {
+                            self.successors.push(neighbour);
                         }
                     }
                 }
             }
-            part.predecessors = start..self.predecessors.len();
-            arrived[part.tile as usize] += 1;
+            let successors = start..self.successors.len();
+            let tile = &mut self.tiles[place];
+            (tile.predecessors, tile.successors, tile.first_regions) = (predecessors, successors, first_regions);
         }
         Ok(())
+    }
+
+    /// Returns the neighbours that are added to the grid after a tile. A neighbour on both sides is listed twice.
+    pub fn successors(&self, tile: usize) -> impl Iterator<Item = usize> + '_ {
+        self.successors[self.tiles[tile].successors.clone()].iter().map(|&tile| tile as usize)
     }
 
     /// Returns the regions that a tile is the first to reach if no other tile has been added: without samples, only its
@@ -239,30 +239,28 @@ impl Schedule {
         region_bits([reached(0), reached(1), reached(2)])
     }
 
-    /// Creates the counters of arrived parts for one spreading.
-    pub fn progress(&self) -> Result<MergeProgress> {
-        let counters = || {
-            let mut counters = try_reserve(self.tiles, "the order of tiles")?;
-            counters.resize_with(self.tiles, AtomicU32::default);
-            Ok(counters)
-        };
-        Ok(MergeProgress { inside: counters()?, arrived: counters()?, failed: AtomicBool::new(false) })
-    }
-
-    /// Returns the bytes of the counters of one spreading.
-    pub fn bytes_of_progress(tiling: &Tiling) -> usize {
-        tiling.counts().iter().product::<usize>().saturating_mul(2 * size_of::<AtomicU32>())
-    }
-
-    /// Estimates the bytes held for `samples` samples, without spreadings in progress.
+    /// Estimates the bytes held for `samples` samples.
     pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
         let tiles: usize = tiling.counts().iter().product();
-        // There is at most one part for each tile and one for each fraction of the samples.
-        let parts = tiles.saturating_add((samples / MIN_PART).clamp(FEW_PARTS, part_share(tiling)));
-        let neighbours = 3usize.pow(tiling.counts().iter().filter(|&&n| n > 1).count() as u32);
-        let part = size_of::<TilePart>() + neighbours * size_of::<(u32, u32)>();
-        parts.saturating_mul(part)
+        // A tile has one part, and one for each time that it has the samples of the longest part.
+        let parts = tiles.saturating_add(most_parts(tiling, samples));
+        let tile = size_of::<ScheduledTile>() + (neighbours(tiling) * size_of::<u32>()).div_ceil(2);
+        tiles.saturating_mul(tile).saturating_add(parts.saturating_mul(size_of::<TilePart>()))
     }
+}
+
+/// Returns the number of tiles that share cells with a tile, and the tile itself.
+fn neighbours(tiling: &Tiling) -> usize {
+    3usize.pow(tiling.counts().iter().filter(|&&n| n > 1).count() as u32)
+}
+
+/// Returns the positions of all tiles, ordered by their parity along z, y and x.
+fn by_colour([nx, ny, nz]: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
+    let axis = |n: usize, parity: usize| (parity..n).step_by(2);
+    (0..8).flat_map(move |colour| {
+        let [px, py, pz] = [colour & 1, colour >> 1 & 1, colour >> 2];
+        axis(nz, pz).flat_map(move |z| axis(ny, py).flat_map(move |y| axis(nx, px).map(move |x| [x, y, z])))
+    })
 }
 
 /// Bits of all regions [z][y][x] whose index along x, y and z is 0, 1 and 2.
@@ -279,86 +277,6 @@ fn region_bits(reached: [[bool; 3]; 3]) -> u32 {
         bits &= reached.iter().zip(regions).filter(|(reached, _)| **reached).fold(0, |bits, (_, region)| bits | region);
     }
     bits
-}
-
-/// The number of parts of each tile that have been added to a grid.
-pub struct MergeProgress {
-    /// Number of parts added inside each tile.
-    inside: Vec<AtomicU32>,
-    /// Number of parts added inside each tile and at its edges.
-    arrived: Vec<AtomicU32>,
-    /// Whether a part will never arrive, because a task panicked.
-    failed: AtomicBool,
-}
-
-impl MergeProgress {
-    /// Resets the counters to no parts.
-    pub fn reset(&mut self) {
-        self.inside.iter_mut().chain(&mut self.arrived).for_each(|count| *count.get_mut() = 0);
-        *self.failed.get_mut() = false;
-    }
-
-    /// Returns the ticket of a part.
-    pub fn begin<'a>(&'a self, part: &'a TilePart) -> MergeTicket<'a> {
-        MergeTicket { progress: self, part, has_arrived: false }
-    }
-}
-
-/// The right to add a part to the grid in its order. If it is dropped before the part has arrived, no thread waits for
-/// the part any more.
-pub struct MergeTicket<'a> {
-    progress: &'a MergeProgress,
-    part: &'a TilePart,
-    has_arrived: bool,
-}
-
-impl MergeTicket<'_> {
-    /// Waits until the part may be added inside its tile. Returns false if another task panicked, so that it never may;
-    /// that panic reaches the caller.
-    pub fn wait_inside(&self) -> bool {
-        self.wait_for(&self.progress.inside[self.part.tile as usize], self.part.preceding)
-    }
-
-    /// Records that the part has been added inside its tile.
-    pub fn arrive_inside(&self) {
-        self.progress.inside[self.part.tile as usize].fetch_add(1, Ordering::Release);
-    }
-
-    /// Waits until the part may also be added at the edges of its tile, see [`MergeTicket::wait_inside`].
-    pub fn wait(&self, schedule: &Schedule) -> bool {
-        let predecessors = &schedule.predecessors[self.part.predecessors.clone()];
-        predecessors.iter().all(|&(tile, count)| self.wait_for(&self.progress.arrived[tile as usize], count))
-    }
-
-    /// Records that the part has been added to the grid.
-    pub fn arrive(mut self) {
-        self.has_arrived = true;
-        self.progress.arrived[self.part.tile as usize].fetch_add(1, Ordering::Release);
-    }
-
-    /// Waits until `count` parts have arrived. Returns false if a task panicked.
-    fn wait_for(&self, arrived: &AtomicU32, count: u32) -> bool {
-        let failed = || self.progress.failed.load(Ordering::Relaxed);
-        let mut spins = 0u32;
-        while arrived.load(Ordering::Acquire) < count && !failed() {
-            // The thread that processes the awaited part may need this processor.
-            if spins < SPINS_BEFORE_YIELD {
-                spins += 1;
-                std::hint::spin_loop();
-            } else {
-                std::thread::yield_now();
-            }
-        }
-        !failed()
-    }
-}
-
-impl Drop for MergeTicket<'_> {
-    fn drop(&mut self) {
-        if !self.has_arrived {
-            self.progress.failed.store(true, Ordering::Relaxed);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Sorts samples by tile, and within a tile by the vector in which their windows start, several thousand at a time.
 
-use super::schedule::{longest_part, Schedule};
+use super::schedule::{longest_part, Schedule, TilePlacement};
 use super::tiling::{Tiling, CACHE_LINE};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
@@ -375,7 +375,7 @@ fn sort_parts<T: SimdReal>(
         || pool.take_or_wait(scratch),
         |scratch, i| {
             let part = &schedule.parts[i];
-            let origin = [0, 1, 2].map(|a| tiling.tiles[a].first_cell(part.position[a] as usize) as u32);
+            let origin = TilePlacement::new(tiling, &schedule.tiles[part.tile]).origin.map(|cell| cell as u32);
             for batch in batches(&part.points) {
                 let order = &order[batch.clone()];
                 level.run(LocationKernel { windows, tiling, origin, order, scratch });

@@ -1,7 +1,8 @@
 //! Spreading: adds samples to their tiles, and tiles to the grid.
 
 use super::gridder::{Gridder, ThreadBuffers};
-use super::schedule::{TilePart, TilePlacement};
+use super::merging::TileBuffer;
+use super::schedule::{ScheduledTile, TilePart, TilePlacement};
 use super::sorting::{batches, unpack_key};
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{WindowStrides, PREFETCHED_ROWS};
@@ -24,54 +25,31 @@ impl<T: SimdReal> Gridder<T> {
     /// Implements [`crate::backend::Backend::spread`].
     pub fn spread(&self, threads: &Threads, values: &[Complex<T>], grid: &mut [Complex<T>]) {
         let arrays = self.arrays(values.len(), grid.len());
-        let shared = SharedSlice::new(grid);
+        let used = arrays * self.buffer_len();
+        let grid = &SharedSlice::new(grid);
         let schedule = self.schedule();
-        if threads.count() == 1 {
-            // No other thread adds to these grids, and the parts are in their order.
-            let work = &mut self.work();
-            schedule.parts.iter().for_each(|part| {
-                self.sum_part(part, values, arrays, work);
-                self.merge_part(part, MergeRegion::All, &shared, arrays, work);
-            });
-            return;
-        }
         let progress = self.progress();
+        let merge = |tile: usize, total: &TileBuffer<T>| {
+            self.level.run_rows(MergeKernel { gridder: self, tile: &schedule.tiles[tile], total, grid, arrays });
+        };
+        let add = |left: &mut TileBuffer<T>, right: &TileBuffer<T>| {
+            self.level.run_rows(AddKernel { left: &mut left[..used], right: &right[..used] });
+        };
         threads.run_with(
             schedule.parts.len(),
             || self.work(),
             |work, i| {
+                let task = progress.begin();
                 let part = &schedule.parts[i];
-                let ticket = progress.begin(part);
-                self.sum_part(part, values, arrays, work);
-                let mut rest = MergeRegion::All;
-                if part.is_split && ticket.wait_inside() {
-                    self.merge_part(part, MergeRegion::Inside, &shared, arrays, work);
-                    ticket.arrive_inside();
-                    rest = MergeRegion::Edges;
+                self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
+                if progress.add_siblings(schedule, part, &mut work.cells, add) {
+                    progress.add_tile(schedule, part.tile, &mut work.cells, merge);
                 }
-                if ticket.wait(schedule) {
-                    self.merge_part(part, rest, &shared, arrays, work);
-                    ticket.arrive();
-                }
+                // Every thread has a buffer when it takes a part: see `least_spare_buffers`.
+                progress.replace(&mut work.cells);
+                task.end();
             },
         );
-    }
-
-    /// Sums the samples of a part in the tile's buffers of `work`.
-    fn sum_part(&self, part: &TilePart, values: &[Complex<T>], arrays: usize, work: &mut ThreadBuffers<T>) {
-        self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
-    }
-
-    /// Adds some cells of the tile's buffers to the grids.
-    fn merge_part(
-        &self,
-        part: &TilePart,
-        cells: MergeRegion,
-        grid: &SharedSlice<'_, Complex<T>>,
-        arrays: usize,
-        work: &ThreadBuffers<T>,
-    ) {
-        self.level.run_rows(MergeKernel { gridder: self, part, cells, grid, arrays, work });
     }
 }
 
@@ -335,40 +313,28 @@ unsafe fn add_block<T: SimdReal, A: Arith, const N: usize>(
     }
 }
 
-/// The cells of a tile's buffer that are added to the grid.
-#[derive(Clone, Copy, PartialEq)]
-enum MergeRegion {
-    /// All cells.
-    All,
-    /// The cells that no other tile reaches.
-    Inside,
-    /// The cells that other tiles also reach.
-    Edges,
+/// The addition of two sums.
+struct AddKernel<'a, T> {
+    left: &'a mut [Complex<T>],
+    right: &'a [Complex<T>],
 }
 
-impl MergeRegion {
-    /// Returns the ranges of regions along x (see [`TilePlacement`]) that are processed in rows of these regions along
-    /// y and z, as [first, end).
+impl<T: SimdReal> Kernel for AddKernel<'_, T> {
+    type Output = ();
+
     #[inline(always)]
-    fn regions(self, y: usize, z: usize) -> &'static [[usize; 2]] {
-        match (self, y == 1 && z == 1) {
-            (MergeRegion::All, _) | (MergeRegion::Edges, false) => &[[0, 3]],
-            (MergeRegion::Inside, true) => &[[1, 2]],
-            (MergeRegion::Inside, false) => &[],
-            (MergeRegion::Edges, true) => &[[0, 1], [2, 3]],
-        }
+    fn run<A: Arith>(self) {
+        self.left.iter_mut().zip(self.right).for_each(|(left, right)| *left += *right);
     }
 }
 
-/// The merge of a part: adds the tile's buffers to the grids, or stores them if the part is the first to reach the
-/// cells.
+/// The merge of a tile: adds its total to the grids, or stores it if the tile is the first to reach the cells.
 struct MergeKernel<'a, T> {
     gridder: &'a Gridder<T>,
-    part: &'a TilePart,
-    cells: MergeRegion,
+    tile: &'a ScheduledTile,
+    total: &'a TileBuffer<T>,
     grid: &'a SharedSlice<'a, Complex<T>>,
     arrays: usize,
-    work: &'a ThreadBuffers<T>,
 }
 
 impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
@@ -376,13 +342,11 @@ impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let placement = TilePlacement::new(&self.gridder.tiling, self.part);
+        let placement = TilePlacement::new(&self.gridder.tiling, self.tile);
         for array in 0..self.arrays {
             for (rz, z) in placement.lines(2) {
                 for (ry, y) in placement.lines(1) {
-                    for &along_x in self.cells.regions(ry, rz) {
-                        self.row(&placement, array, along_x, [ry, rz], [y, z]);
-                    }
+                    self.row(&placement, array, [ry, rz], [y, z]);
                 }
             }
         }
@@ -390,38 +354,30 @@ impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
 }
 
 impl<T: SimdReal> MergeKernel<'_, T> {
-    /// Adds some regions of a row of an array's buffer: along x from `first` to before `last`, along y and z the
-    /// regions `ry` and `rz`.
+    /// Adds row y of plane z of an array's buffer, in the regions `ry` and `rz`.
     #[inline(always)]
-    fn row(
-        &self,
-        placement: &TilePlacement,
-        array: usize,
-        [first, last]: [usize; 2],
-        [ry, rz]: [usize; 2],
-        [y, z]: [usize; 2],
-    ) {
-        let MergeKernel { gridder: g, part, grid, .. } = self;
+    fn row(&self, placement: &TilePlacement, array: usize, [ry, rz]: [usize; 2], [y, z]: [usize; 2]) {
+        let MergeKernel { gridder: g, tile, grid, .. } = self;
         let [gx, gy, gz] = g.tiling.size;
         let [row, rows, _] = g.tiling.extent;
         let (origin, bounds) = (placement.origin[0], placement.regions[0]);
         let first_cell = array * gx * gy * gz;
         let (to, ahead) = (first_cell + placement.row(z, y), first_cell + placement.row(z, y + PREFETCHED_ROWS));
-        let from = &self.work.cells[array * g.buffer_len() + (z * rows + y) * row..][..row];
-        let store = [0, 1, 2].map(|rx| part.is_first([rx, ry, rz]));
-        let (mut x, end) = (bounds[first], bounds[last]);
+        let from = &self.total[array * g.buffer_len() + (z * rows + y) * row..][..row];
+        let store = [0, 1, 2].map(|rx| tile.is_first([rx, ry, rz]));
+        let (mut x, end) = (bounds[0], bounds[3]);
         (x..end).step_by(8).for_each(|x| prefetch(grid.address(ahead + (origin + x) % gx)));
         while x < end {
             let rx = (1..3).filter(|&r| bounds[r] <= x).count();
             // Regions with the same treatment are processed together, up to the edge of the grid.
-            let region_end = (rx + 1..last).find(|&r| store[r] != store[rx]).unwrap_or(last);
+            let region_end = (rx + 1..3).find(|&r| store[r] != store[rx]).unwrap_or(3);
             let start = (origin + x) % gx;
             let len = (bounds[region_end] - x).min(gx - start);
-            // SAFETY: this part holds the ticket: no other part that shares these cells is being added.
+            // SAFETY: the neighbours that share these cells are added before or after this tile, see merging.rs.
             let cells = unsafe { grid.part(to + start, len) };
             if store[rx] {
                 cells.copy_from_slice(&from[x..x + len]);
-            } else if !part.points.is_empty() {
+            } else if !tile.is_empty {
                 for (cell, sum) in cells.iter_mut().zip(&from[x..x + len]) {
                     *cell += *sum;
                 }
