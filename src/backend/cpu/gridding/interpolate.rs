@@ -6,7 +6,7 @@ use super::sorting::{batches, unpack_key};
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{WindowStrides, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
-use crate::backend::cpu::thread_pool::Threads;
+use crate::backend::cpu::thread_pool::{nth_in_lanes, Threads};
 use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::ops::Range;
@@ -28,7 +28,12 @@ impl<T: SimdReal> Gridder<T> {
             work
         };
         let shares = if self.tiling.taps[2] > 1 { 1 } else { SHARES_2D };
-        threads.run_with(shares * parts.len(), start, |work, i| {
+        // The samples of one tile are in the order of `values`. Those of several tiles are between each other, and threads
+        // on different tiles would write the same cache lines.
+        let lanes = if self.tiling.counts() == [1; 3] { threads.count() } else { 1 };
+        let tasks = shares * parts.len();
+        threads.run_with(tasks, start, |work, i| {
+            let i = nth_in_lanes(i, tasks, lanes);
             let (part, share) = (&parts[i / shares], i % shares);
             let batches = batches(&part.points).len();
             let batches = share * batches / shares..(share + 1) * batches / shares;

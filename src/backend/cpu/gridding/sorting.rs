@@ -3,7 +3,7 @@
 use super::schedule::{longest_part, Schedule, TilePlacement};
 use super::tiling::{Tiling, CACHE_LINE};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Level, SimdReal};
-use crate::backend::cpu::thread_pool::Threads;
+use crate::backend::cpu::thread_pool::{nth_in_lanes, Threads};
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::memory::{Aligned, AlignedArena};
@@ -374,7 +374,7 @@ fn sort_parts<T: SimdReal>(
         schedule.parts.len(),
         || pool.take_or_wait(scratch),
         |scratch, i| {
-            let part = &schedule.parts[i];
+            let part = &schedule.parts[nth_in_lanes(i, schedule.parts.len(), threads.count())];
             let origin = TilePlacement::new(tiling, &schedule.tiles[part.tile]).origin.map(|cell| cell as u32);
             for batch in batches(&part.points) {
                 let order = &order[batch.clone()];
