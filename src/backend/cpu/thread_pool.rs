@@ -308,9 +308,9 @@ impl Threads {
         }
     }
 
-    /// Runs `task(0..tasks)` in parallel, in any order.
+    /// Runs `task(0..tasks)` in parallel, in any order: that of [`nth_in_lanes`].
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
-        self.run_with(tasks, || (), |_, i| task(i));
+        self.run_with(tasks, || (), |_, i| task(nth_in_lanes(i, tasks, self.count)));
     }
 }
 
