@@ -28,8 +28,8 @@ impl<T: SimdReal> Gridder<T> {
             work
         };
         let shares = if self.tiling.taps[2] > 1 { 1 } else { SHARES_2D };
-        // The samples of one tile are in the order of `values`. Those of several tiles are between each other, and
-        // threads on different tiles write the same cache lines: four tiles took 1.2 times as long.
+        // The samples of one tile are in the order of `values`. The values of several tiles alternate, and threads on
+        // different tiles write the same cache lines: four tiles took 1.2 times as long.
         let lanes = if self.tiling.counts() == [1; 3] { threads.count() } else { 1 };
         let tasks = shares * parts.len();
         threads.run_with(tasks, start, |work, i| {
