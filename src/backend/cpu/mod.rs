@@ -9,6 +9,7 @@ pub mod fft;
 pub mod gridding;
 mod off_resonance;
 pub mod simd;
+mod task_order;
 pub mod thread_pool;
 mod vector;
 

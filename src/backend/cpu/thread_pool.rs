@@ -10,6 +10,7 @@
 //! waits only for workers that have joined its region. Nested regions and calls from several threads therefore make
 //! progress with few workers or none.
 
+use super::task_order::nth_in_lanes;
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::mapped;
@@ -191,18 +192,6 @@ impl Members {
     fn required(&self) -> usize {
         self.requests.iter().max().map_or(0, |most| most - 1)
     }
-}
-
-/// Returns the i-th of `tasks` tasks if they are divided into `lanes` runs of consecutive tasks, and each run in turn
-/// begins its next task.
-///
-/// For tasks that write consecutive parts of an array. The system clears a page of a new array (up to 2 MiB) when it is
-/// first written, and all threads that write this page wait. In this order they write different pages.
-pub fn nth_in_lanes(i: usize, tasks: usize, lanes: usize) -> usize {
-    let lanes = lanes.clamp(1, tasks);
-    let (place, lane) = (i / lanes, i % lanes);
-    // The first lanes have one more task.
-    lane * (tasks / lanes) + lane.min(tasks % lanes) + place
 }
 
 /// The locked registry of the process's team.
@@ -590,18 +579,6 @@ mod tests {
     }
 
     /// Progress requires no free worker, neither in a nested region nor while all workers compute for another caller.
-    #[test]
-    fn tasks_of_lanes_are_all_tasks() {
-        for tasks in 1..70 {
-            for lanes in 1..=tasks + 1 {
-                let mut order: Vec<usize> = (0..tasks).map(|i| nth_in_lanes(i, tasks, lanes)).collect();
-                assert!(lanes == 1 || tasks == 1 || order[1] >= tasks / lanes);
-                order.sort_unstable();
-                assert!(order.into_iter().eq(0..tasks), "{tasks} tasks in {lanes} lanes");
-            }
-        }
-    }
-
     #[test]
     fn regions_nest_and_callers_share_the_threads() {
         let threads = Threads::new(3).unwrap();

@@ -3,7 +3,8 @@
 use super::schedule::{longest_part, Schedule, TilePlacement};
 use super::tiling::{Tiling, CACHE_LINE};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Level, SimdReal};
-use crate::backend::cpu::thread_pool::{nth_in_lanes, Threads};
+use crate::backend::cpu::task_order::nth_in_lanes;
+use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::memory::{Aligned, AlignedArena};
