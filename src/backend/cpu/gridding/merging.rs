@@ -143,18 +143,20 @@ impl<T> MergeProgress<T> {
         total: &mut TileBuffer<T>,
         merge: impl Fn(usize, &TileBuffer<T>),
     ) {
+        let add = |tile: usize, total: &TileBuffer<T>| {
+            merge(tile, total);
+            schedule.successors(tile).for_each(|successor| self.complete(successor));
+        };
         // If no predecessor remains, then no other thread knows of this tile.
         if self.remaining[tile].load(Ordering::Acquire) > 1 {
             self.lock().leave(SumKey::Tile(tile), total);
             self.complete(tile);
         } else {
-            merge(tile, total);
-            schedule.successors(tile).for_each(|successor| self.complete(successor));
+            add(tile, total);
         }
         while let Some((tile, total)) = self.take_ready() {
-            merge(tile, &total);
+            add(tile, &total);
             self.free(total);
-            schedule.successors(tile).for_each(|successor| self.complete(successor));
         }
     }
 
@@ -169,8 +171,10 @@ impl<T> MergeProgress<T> {
     fn take_ready(&self) -> Option<(usize, TileBuffer<T>)> {
         let mut sums = self.lock();
         let tile = sums.ready.pop()?;
-        let total = sums.take(SumKey::Tile(tile)).expect("a total is left before its tile is ready");
-        Some((tile, total))
+        let total = sums.take(SumKey::Tile(tile));
+        // After a failure, `replace` may have taken it.
+        assert!(total.is_some() || self.failed.load(Ordering::Relaxed), "a total is left before its tile is ready");
+        Some((tile, total?))
     }
 
     /// Makes a buffer available.

@@ -101,7 +101,7 @@ pub fn batches(points: &Range<usize>) -> impl ExactSizeIterator<Item = Range<usi
 
 /// Returns the maximum number of samples of a batch, among `samples` samples.
 pub fn longest_batch(tiling: &Tiling, samples: usize) -> usize {
-    BATCH.min(longest_part(tiling, samples))
+    BATCH.min(longest_part(tiling, samples)).min(samples)
 }
 
 /// The positions of the samples' windows on the grid.

@@ -106,7 +106,7 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
         });
         if has_compensation {
             let ThreadBuffers { cells, compensation, .. } = self.work;
-            cells[..used].iter_mut().zip(&compensation[..used]).for_each(|(cell, compensation)| *cell += *compensation);
+            add_cells(&mut cells[..used], &compensation[..used]);
         }
     }
 }
@@ -324,8 +324,14 @@ impl<T: SimdReal> Kernel for AddKernel<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        self.left.iter_mut().zip(self.right).for_each(|(left, right)| *left += *right);
+        add_cells(self.left, self.right);
     }
+}
+
+/// Adds cells to others.
+#[inline(always)]
+fn add_cells<T: SimdReal>(cells: &mut [Complex<T>], sums: &[Complex<T>]) {
+    cells.iter_mut().zip(sums).for_each(|(cell, sum)| *cell += *sum);
 }
 
 /// The merge of a tile: adds its total to the grids, or stores it if the tile is the first to reach the cells.
@@ -378,9 +384,7 @@ impl<T: SimdReal> MergeKernel<'_, T> {
             if store[rx] {
                 cells.copy_from_slice(&from[x..x + len]);
             } else if !tile.is_empty {
-                for (cell, sum) in cells.iter_mut().zip(&from[x..x + len]) {
-                    *cell += *sum;
-                }
+                add_cells(cells, &from[x..x + len]);
             }
             x += len;
         }
