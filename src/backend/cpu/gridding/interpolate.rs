@@ -1,8 +1,9 @@
 //! Interpolation: copies a tile's cells from the grid, and sums them under the windows of the tile's samples.
 
 use super::gridder::{Gridder, ThreadBuffers};
+use super::keys::unpack_key;
 use super::schedule::{TilePart, TilePlacement};
-use super::sorting::{batches, unpack_key};
+use super::sorting::batches;
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{WindowStrides, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};

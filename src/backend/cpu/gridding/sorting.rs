@@ -1,29 +1,24 @@
 //! Sorts samples by tile, and within a tile by the vector in which their windows start, several thousand at a time.
 
+use super::keys::{pack_key, unpack_key, VectorDigits, BATCH};
 use super::schedule::{longest_part, Schedule, TilePlacement};
 use super::tiling::{Tiling, CACHE_LINE};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::task_order::nth_in_lanes;
 use crate::backend::cpu::thread_pool::Threads;
-use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::memory::{Aligned, AlignedArena};
 use crate::base::sizes::{product, sum};
 use crate::base::workers::SharedSlice;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Maximum number of samples of a part that are sorted together. Their values are copied to one buffer, which stays in
-/// cache.
-const BATCH: usize = 8192;
 /// Number of elements that may be read behind the last sample: a vector of the widest unit.
 const PADDING: usize = 16;
 /// Number of samples that are located at once.
 const LOCATE_CHUNK: usize = 32;
-/// Number of samples that are copied at once if they are also adjacent in the caller's order.
-const COPIED_ROW: usize = 16;
-/// Number of such rows by which prefetching leads.
-const AHEAD: usize = 4;
-/// Number of adjacent samples that are counted at once if they share a tile, as samples of a readout mostly do.
+/// Number of adjacent samples that are counted and placed at once if they share a tile, as samples of a readout mostly
+/// do.
 const TILE_ROW: usize = 8;
 /// Upper limit of the cells of an axis, see [`TileLocator`].
 const MAX_CELLS: f64 = (1 << 27) as f64;
@@ -168,8 +163,11 @@ impl TileLocator {
     }
 }
 
-/// Writes the samples in the order of their tiles by a stable counting sort. Returns the start of each tile's samples.
-/// With a single tile, the order is the caller's.
+/// Writes the samples' indices and coordinates in the order of their tiles, by a stable counting sort. Returns the
+/// start of each tile's samples. With a single tile, the order is the caller's, and coordinates are not written.
+///
+/// Coordinates are not collected later by index: with ten tiles, each would read nearly every cache line of the
+/// caller's arrays.
 fn sort_by_tile<T: SimdReal>(
     threads: &Threads,
     level: Level,
@@ -222,13 +220,19 @@ fn sort_by_tile<T: SimdReal>(
         }
     }
     starts[tiles] = sum;
-    let (shared, next) = (SharedSlice::new(&mut sorted.order), SharedSlice::new(&mut counts));
+    let (order, next) = (SharedSlice::new(&mut sorted.order), SharedSlice::new(&mut counts));
+    let [x, y, z] = sorted.t.each_mut().map(|t| SharedSlice::new(t));
     threads.run(blocks, |i| {
         let range = range(i);
         // SAFETY: each block has its own counts.
         let next = unsafe { next.part(i * stride, tiles) };
+        let tiles = &keys[range.clone()];
         // SAFETY: the counts of all blocks give every sample its own position.
-        unsafe { place_samples(range.clone(), &keys[range], next, &shared) };
+        match *windows.k {
+            [kx, ky] => unsafe { place_samples(range, tiles, next, &order, [(kx, &x), (ky, &y)]) },
+            [kx, ky, kz] => unsafe { place_samples(range, tiles, next, &order, [(kx, &x), (ky, &y), (kz, &z)]) },
+            _ => unreachable!("grids have two or three axes"),
+        }
     });
     Ok(starts)
 }
@@ -246,33 +250,56 @@ fn count_tiles(tiles: &[u32], counts: &mut [u32]) {
     rest.iter().for_each(|&tile| counts[tile as usize] += 1);
 }
 
-/// Writes the indices of `samples`, whose tiles are given, to the `next` positions of their tiles in `order`.
+/// Writes the indices of `samples`, whose tiles are given, to the `next` positions of their tiles in `order`, and their
+/// coordinates on each axis to the same positions of the axis's second array.
 ///
 /// # Safety
 ///
 /// No other thread uses these positions at the same time.
-unsafe fn place_samples(samples: Range<usize>, tiles: &[u32], next: &mut [u32], order: &SharedSlice<u32>) {
-    let place = |next: &mut [u32], first: usize, tiles: &[u32]| {
-        for (m, &tile) in (first..).zip(tiles) {
+unsafe fn place_samples<T: Copy, const AXES: usize>(
+    samples: Range<usize>,
+    tiles: &[u32],
+    next: &mut [u32],
+    order: &SharedSlice<u32>,
+    axes: [(&[T], &SharedSlice<T>); AXES],
+) {
+    // With dozens of tiles, the processor does not foresee the cache lines, and each write would wait for its line.
+    let prefetch_next = |next: u32| {
+        prefetch(order.address(next as usize).wrapping_byte_add(CACHE_LINE));
+        axes.iter().for_each(|(_, t)| prefetch(t.address(next as usize).wrapping_byte_add(CACHE_LINE)));
+    };
+    let place = |next: &mut [u32], samples: Range<usize>, tiles: &[u32]| {
+        let axes = axes.map(|(k, t)| (&k[samples.clone()], t));
+        for (i, (m, &tile)) in samples.zip(tiles).enumerate() {
             let next = &mut next[tile as usize];
             // SAFETY: passed on to the caller.
-            unsafe { order.set(*next as usize, m as u32) };
+            unsafe {
+                order.set(*next as usize, m as u32);
+                axes.iter().for_each(|(k, t)| t.set(*next as usize, k[i]));
+            }
             *next += 1;
+            prefetch_next(*next);
         }
     };
     let (rows, rest) = tiles.as_chunks::<TILE_ROW>();
     for (row, first) in rows.iter().zip(samples.clone().step_by(TILE_ROW)) {
+        let row_samples = first..first + TILE_ROW;
         if is_constant(row) {
             let next = &mut next[row[0] as usize];
             // SAFETY: passed on to the caller.
             let order = unsafe { order.part(*next as usize, TILE_ROW) };
             order.iter_mut().zip(first..).for_each(|(order, m)| *order = m as u32);
+            for (k, t) in axes {
+                // SAFETY: passed on to the caller.
+                unsafe { t.part(*next as usize, TILE_ROW) }.copy_from_slice(&k[row_samples.clone()]);
+            }
             *next += TILE_ROW as u32;
+            prefetch_next(*next);
         } else {
-            place(next, first, row);
+            place(next, row_samples, row);
         }
     }
-    place(next, samples.end - rest.len(), rest);
+    place(next, samples.end - rest.len()..samples.end, rest);
 }
 
 /// Returns whether all elements are equal.
@@ -316,43 +343,39 @@ impl<T: SimdReal> Kernel for TileSearchKernel<'_, T> {
     }
 }
 
-/// Buffers of one thread that sorts parts.
-struct SortBuffers<T> {
-    t: [Vec<T>; 3],
-    /// Key of each sample ([`pack_key`]), and a buffer of the same length.
-    keys: [Vec<u32>; 2],
+/// Buffers for the sort of a batch, one for each thread. They are one allocation, which the next plan reuses: with
+/// fresh pages, a small plan would wait longer for the system than for the sort.
+struct SortBuffers<'a, T> {
+    axes: usize,
+    /// Number of samples of a buffer.
+    len: usize,
+    t: SharedSlice<'a, T>,
+    keys: SharedSlice<'a, u32>,
+    /// Number of buffers taken.
+    taken: AtomicUsize,
 }
 
-impl<T: SimdReal> SortBuffers<T> {
-    fn new(axes: usize, len: usize) -> Result<Self> {
-        let what = "the sample order";
-        let t = |axis: usize| try_vec(if axis < axes { len } else { 0 }, T::ZERO, what);
-        let keys = || try_vec(len, 0u32, what);
-        Ok(SortBuffers { t: [t(0)?, t(1)?, t(2)?], keys: [keys()?, keys()?] })
+/// A buffer for the sort of a batch.
+struct SortBuffer<'a, T> {
+    /// The samples' offsets on each axis.
+    t: [&'a mut [T]; 3],
+    /// Key of each sample ([`pack_key`]), and an array into which keys are sorted.
+    keys: [&'a mut [u32]; 2],
+}
+
+impl<T: SimdReal> SortBuffers<'_, T> {
+    /// Returns a buffer that no other thread has.
+    fn take(&self) -> SortBuffer<'_, T> {
+        let (index, len) = (self.taken.fetch_add(1, Ordering::Relaxed), self.len);
+        // SAFETY: each call has an index of its own.
+        let keys = [0, 1].map(|which| unsafe { self.keys.part((2 * index + which) * len, len) });
+        let t = [0, 1, 2].map(|axis| {
+            let len = if axis < self.axes { len } else { 0 };
+            // SAFETY: as above.
+            unsafe { self.t.part((self.axes * index + axis) * len, len) }
+        });
+        SortBuffer { t, keys }
     }
-}
-
-/// Number of counts of a counting sort for each sample, above which comparing a few samples is faster.
-const COUNTS_PER_KEY: usize = 8;
-
-/// Number of parts of a batch that a counting sort processes side by side. Two parts take a tenth more time.
-const SORTED_PARTS: usize = 4;
-
-/// Number of bits of a sample's index in its batch, the lower bits of its key.
-const INDEX_BITS: u32 = BATCH.trailing_zeros();
-/// Counts of a batch have 16 bits.
-const _: () = assert!(BATCH <= u16::MAX as usize);
-
-/// Returns the sort key of a sample: the cell in which its window starts, and its index in the batch.
-#[inline(always)]
-fn pack_key(cell: u32, index: usize) -> u32 {
-    cell << INDEX_BITS | index as u32
-}
-
-/// Returns the cell of a key, and the sample's index in its batch before the sort.
-#[inline(always)]
-pub fn unpack_key(key: u32) -> (u32, usize) {
-    (key >> INDEX_BITS, key as usize & (BATCH - 1))
 }
 
 /// Sorts each batch of each part by the vector in which windows start, and computes the offsets and cells for gridding.
@@ -364,23 +387,34 @@ fn sort_parts<T: SimdReal>(
     sorted: &mut SortedSamples<T>,
 ) -> Result<()> {
     let (samples, axes) = (windows.samples(), windows.k.len());
-    let SortedSamples { t, keys: sorted, order, schedule } = sorted;
-    let scratch = || SortBuffers::new(axes, BATCH.min(samples.next_multiple_of(LOCATE_CHUNK)));
-    // Each thread allocates its own buffers. If there is no memory, threads wait for one another.
-    let pool = Pool::filled(1, scratch)?;
+    let SortedSamples { t, keys: sorted, schedule, .. } = sorted;
+    // See `sort_by_tile`.
+    let is_in_order = product(&tiling.counts()) == 1;
+    let len = longest_batch(tiling, samples).next_multiple_of(LOCATE_CHUNK);
+    let [offsets, indices] = [axes, 2].map(|arrays| product(&[threads.count().min(schedule.parts.len()), arrays, len]));
+    let bytes = sum(&[AlignedArena::bytes::<T>(offsets), AlignedArena::bytes::<u32>(indices)]);
+    let mut arena = AlignedArena::unwritten(bytes, "the sample order")?;
+    let (mut offsets, mut indices) = (arena.array(offsets), arena.array(indices));
+    let (buffer_t, keys) = (SharedSlice::new(&mut offsets), SharedSlice::new(&mut indices));
+    let buffers = SortBuffers { axes, len, t: buffer_t, keys, taken: AtomicUsize::new(0) };
     let vectors = VectorDigits::new(tiling.buffer_len(), tiling.layout.cells);
     let t = t.each_mut().map(|t| SharedSlice::new(t));
     let sorted = SharedSlice::new(sorted);
     threads.run_with(
         schedule.parts.len(),
-        || pool.take_or_wait(scratch),
-        |scratch, i| {
+        || buffers.take(),
+        |buffer, i| {
             let part = &schedule.parts[nth_in_lanes(i, schedule.parts.len(), threads.count())];
             let origin = TilePlacement::new(tiling, &schedule.tiles[part.tile]).origin.map(|cell| cell as u32);
             for batch in batches(&part.points) {
-                let order = &order[batch.clone()];
-                level.run(LocationKernel { windows, tiling, origin, order, scratch });
-                let SortBuffers { t: unsorted, keys } = &mut **scratch;
+                let k = [0, 1, 2].map(|axis| match windows.k.get(axis) {
+                    None => &[][..],
+                    Some(k) if is_in_order => &k[batch.clone()],
+                    // SAFETY: batches do not overlap, and these elements are overwritten after they were read.
+                    Some(_) => unsafe { &*t[axis].part(batch.start, batch.len()) },
+                });
+                level.run(LocationKernel { windows, tiling, origin, k, buffer });
+                let SortBuffer { t: unsorted, keys } = buffer;
                 let (start, len) = (batch.start, batch.len());
                 // The thread with the last samples writes the elements behind them.
                 let padding = if batch.end == samples { PADDING } else { 0 };
@@ -419,40 +453,18 @@ fn reorder<T: Copy, const AXES: usize>(keys: &[u32], unsorted: [&[T]; 3], mut t:
     }
 }
 
-/// Copies the elements of the samples of `order`, which increases, into one array. Samples of one readout are mostly
-/// adjacent.
-#[inline(always)]
-fn gather<T: Copy>(from: &[T], order: &[u32], to: &mut [T]) {
-    let (rows, rest) = order.as_chunks::<COPIED_ROW>();
-    let (to, to_rest) = to[..order.len()].as_chunks_mut::<COPIED_ROW>();
-    let one_by_one = |order: &[u32], to: &mut [T]| to.iter_mut().zip(order).for_each(|(to, &m)| *to = from[m as usize]);
-    let is_adjacent = |row: &[u32; COPIED_ROW]| row[COPIED_ROW - 1] - row[0] == COPIED_ROW as u32 - 1;
-    let prefetch = |m: u32| prefetch(from.as_ptr().wrapping_add(m as usize));
-    for (i, (row, to)) in rows.iter().zip(to).enumerate() {
-        match rows.get(i + AHEAD) {
-            Some(later) if is_adjacent(later) => [later[0], later[COPIED_ROW - 1]].into_iter().for_each(prefetch),
-            Some(later) => later.iter().copied().for_each(prefetch),
-            None => {}
-        }
-        match from[row[0] as usize..].first_chunk::<COPIED_ROW>() {
-            Some(from) if is_adjacent(row) => *to = *from,
-            _ => one_by_one(row, to),
-        }
-    }
-    one_by_one(rest, to_rest);
-}
-
-/// The location of a batch's samples: writes their keys and offsets to the sort buffers.
-struct LocationKernel<'a, T> {
+/// The location of a batch's samples: writes their keys and offsets to a buffer.
+struct LocationKernel<'a, 'b, T> {
     windows: &'a Windows<'a, T>,
     tiling: &'a Tiling,
     /// The first cell of the tile.
     origin: [u32; 3],
-    order: &'a [u32],
-    scratch: &'a mut SortBuffers<T>,
+    /// The samples' coordinates on each axis.
+    k: [&'a [T]; 3],
+    buffer: &'a mut SortBuffer<'b, T>,
 }
 
-impl<T: SimdReal> Kernel for LocationKernel<'_, T> {
+impl<T: SimdReal> Kernel for LocationKernel<'_, '_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -460,103 +472,29 @@ impl<T: SimdReal> Kernel for LocationKernel<'_, T> {
         let windows = *self.windows;
         let [row, rows, _] = self.tiling.extent;
         let strides = [1, row as u32, (row * rows) as u32];
-        let SortBuffers { t, keys: [keys, _] } = self.scratch;
-        windows.k.iter().zip(&mut *t).for_each(|(k, t)| gather(k, self.order, t));
+        let SortBuffer { t, keys: [keys, _] } = self.buffer;
         for axis in 0..windows.k.len() {
             let (origin, stride) = (self.origin[axis], pack_key(strides[axis], 0));
-            // The last samples are located together with unused elements, for which the buffers have space.
-            let chunks = self.order.len().div_ceil(LOCATE_CHUNK);
-            let (t, keys) =
-                (t[axis].as_chunks_mut::<LOCATE_CHUNK>().0.iter_mut(), keys.as_chunks_mut::<LOCATE_CHUNK>().0);
-            for (chunk, (t, keys)) in t.zip(keys).take(chunks).enumerate() {
+            let locate = |chunk: usize, k: &[T; LOCATE_CHUNK], t: &mut [T; LOCATE_CHUNK], keys: &mut [u32]| {
                 for i in 0..LOCATE_CHUNK {
-                    let (cell, offset) = windows.locate(axis, t[i]);
+                    let (cell, offset) = windows.locate(axis, k[i]);
                     let previous = if axis == 0 { pack_key(0, chunk * LOCATE_CHUNK + i) } else { keys[i] };
                     keys[i] = previous.wrapping_add(cell.wrapping_sub(origin).wrapping_mul(stride));
                     t[i] = offset;
                 }
+            };
+            let (k, last_k) = self.k[axis].as_chunks::<LOCATE_CHUNK>();
+            let (t, keys) = (t[axis].as_chunks_mut().0, keys.as_chunks_mut::<LOCATE_CHUNK>().0);
+            for (chunk, ((k, t), keys)) in k.iter().zip(&mut *t).zip(&mut *keys).enumerate() {
+                locate(chunk, k, t, keys);
+            }
+            if !last_k.is_empty() {
+                // The last samples are located together with zeros, for which the buffers have space.
+                let mut padded = [T::ZERO; LOCATE_CHUNK];
+                padded[..last_k.len()].copy_from_slice(last_k);
+                locate(k.len(), &padded, &mut t[k.len()], &mut keys[k.len()]);
             }
         }
-    }
-}
-
-/// The vectors of a tile's buffer as digits of keys. A tile of few vectors, as in 2D, has one digit.
-#[derive(Clone, Copy)]
-struct VectorDigits {
-    /// Lowest bit of the vector in a key.
-    lowest: u32,
-    digits: u32,
-    /// Number of bits of a digit.
-    bits: u32,
-}
-
-impl VectorDigits {
-    /// Digits with more bits would have more values than a batch has samples.
-    const MAX_BITS: u32 = 10;
-    const MAX_VALUES: usize = 1 << Self::MAX_BITS;
-
-    /// Describes the vectors of `cells` cells each in a buffer of `buffer` cells.
-    fn new(buffer: usize, cells: usize) -> VectorDigits {
-        let bits = |count: usize| usize::BITS - (count - 1).leading_zeros();
-        let all = bits(buffer / cells);
-        let digits = if all <= Self::MAX_BITS { 1 } else { 2 };
-        let vectors = VectorDigits { lowest: INDEX_BITS + cells.trailing_zeros(), digits, bits: all.div_ceil(digits) };
-        assert!(vectors.bits <= Self::MAX_BITS && bits(buffer) + INDEX_BITS <= u32::BITS);
-        vectors
-    }
-
-    /// Sorts the first of `keys` by vectors, preserving the order within a vector, and returns the sorted array. The
-    /// second is scratch of the same length.
-    fn sort(self, [keys, scratch]: [&mut [u32]; 2]) -> &[u32] {
-        if keys.len() <= (self.digits << self.bits) as usize / COUNTS_PER_KEY {
-            // The index of a sample makes its order unique.
-            let order = |&key: &u32| (key >> self.lowest, key & (BATCH as u32 - 1));
-            keys.sort_unstable_by_key(order);
-            return keys;
-        }
-        self.sort_by_digit(0, keys, scratch);
-        if self.digits == 1 {
-            return scratch;
-        }
-        self.sort_by_digit(1, scratch, keys);
-        keys
-    }
-
-    /// Sorts by one digit with a stable counting sort.
-    fn sort_by_digit(self, which: u32, keys: &[u32], sorted: &mut [u32]) {
-        let shift = self.lowest + which * self.bits;
-        // The mask shows the compiler that this is an index of the counts.
-        let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MAX_VALUES - 1);
-        // Parts are processed in parallel: adjacent samples mostly share a vector, and each would wait for the count
-        // that the previous one has written. The counts of the parts are not a power of two apart, since a processor
-        // treats such addresses as equal.
-        let mut counts = [[0u16; Self::MAX_VALUES + 32]; SORTED_PARTS];
-        let len = keys.len() / SORTED_PARTS;
-        let (parts, last) = keys.split_at(SORTED_PARTS * len);
-        let parts: [&[u32]; SORTED_PARTS] = std::array::from_fn(|part| &parts[part * len..][..len]);
-        for i in 0..len {
-            for (counts, part) in counts.iter_mut().zip(parts) {
-                counts[digit(part[i])] += 1;
-            }
-        }
-        last.iter().for_each(|&key| counts[SORTED_PARTS - 1][digit(key)] += 1);
-        let mut sum = 0;
-        for digit in 0..1 << self.bits {
-            for counts in &mut counts {
-                sum += std::mem::replace(&mut counts[digit & (Self::MAX_VALUES - 1)], sum);
-            }
-        }
-        let mut put = |part: usize, key: u32| {
-            let next = &mut counts[part][digit(key)];
-            sorted[*next as usize] = key;
-            *next += 1;
-        };
-        for i in 0..len {
-            for (which, part) in parts.iter().enumerate() {
-                put(which, part[i]);
-            }
-        }
-        last.iter().for_each(|&key| put(SORTED_PARTS - 1, key));
     }
 }
 
@@ -606,49 +544,22 @@ mod tests {
                 assert_eq!(sum as usize, len);
                 let first = 5;
                 let mut order = vec![u32::MAX; len];
-                // SAFETY: this is the only thread.
-                unsafe { place_samples(first..first + len, &keys, &mut next, &SharedSlice::new(&mut order)) };
+                let k: Vec<f32> = (0..first + len).map(|m| m as f32).collect();
+                let (mut x, mut y) = (vec![f32::NAN; len], vec![f32::NAN; len]);
+                {
+                    let [x, y] = [&mut x, &mut y].map(|t| SharedSlice::new(t));
+                    let order = SharedSlice::new(&mut order);
+                    let axes = [(&k[..], &x), (&k[..], &y)];
+                    // SAFETY: this is the only thread.
+                    unsafe { place_samples(first..first + len, &keys, &mut next, &order, axes) };
+                }
+                for t in [x, y] {
+                    assert!(t.iter().zip(&order).all(|(&t, &m)| t == m as f32), "{tiles} tiles, {len} samples");
+                }
                 let mut expected: Vec<u32> = (0..len as u32).collect();
                 expected.sort_by_key(|&m| keys[m as usize]);
                 let order: Vec<u32> = order.iter().map(|m| m - first as u32).collect();
                 assert_eq!(order, expected, "{tiles} tiles, runs of up to {longest_run}, {len} samples");
-            }
-        }
-    }
-
-    /// Keys have 32 bits. Tiles of axes that are slightly too short for a second pair of tiles are the largest.
-    #[test]
-    fn keys_hold_the_cells_of_every_tile() {
-        for level in Level::all() {
-            for width in 2..=16 {
-                for grid in [[255, 127, 1], [255, 63, 63]] {
-                    let tiling = Tiling::new::<f32>(level, &grid, width);
-                    VectorDigits::new(tiling.buffer_len(), tiling.layout.cells);
-                }
-            }
-        }
-    }
-
-    /// Blocks of samples require that the samples of one vector are adjacent.
-    #[test]
-    fn samples_of_a_batch_are_in_the_order_of_their_vectors() {
-        let mut state = 1u32;
-        for (vectors, cells) in [(1, 8), (7, 1), (350, 8), (512, 4), (513, 2), (5000, 8), (1 << 18, 1), (318_000, 1)] {
-            for len in [1, 60, 1000, BATCH] {
-                let mut keys = Vec::new();
-                for place in 0..len {
-                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                    keys.push(pack_key((state >> 4) % (vectors * cells) as u32, place));
-                }
-                let (unsorted, mut scratch) = (keys.clone(), vec![u32::MAX; len]);
-                let sorted = VectorDigits::new(vectors * cells, cells).sort([&mut keys, &mut scratch]);
-                let order: Vec<(u32, usize)> = sorted
-                    .iter()
-                    .map(|&key| (unpack_key(key).0 / cells as u32, unpack_key(key).1))
-                    .inspect(|&(_, place)| assert!(sorted.contains(&unsorted[place])))
-                    .collect();
-                assert!(order.is_sorted(), "{vectors} vectors of {cells} cells, {len} samples");
-                assert!(order.windows(2).all(|pair| pair[0].1 != pair[1].1));
             }
         }
     }

@@ -1,9 +1,10 @@
 //! Spreading: adds samples to their tiles, and tiles to the grid.
 
 use super::gridder::{Gridder, ThreadBuffers};
+use super::keys::unpack_key;
 use super::merging::TileBuffer;
 use super::schedule::{ScheduledTile, TilePart, TilePlacement};
-use super::sorting::{batches, unpack_key};
+use super::sorting::batches;
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{WindowStrides, PREFETCHED_ROWS};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};

@@ -5,7 +5,8 @@
 //! their even and odd parts. The taps along y and z stay in the order [tap][sample], because their readers load one
 //! value at a time. Those along x are transposed to a row per sample.
 
-use super::sorting::{unpack_key, SortedSamples};
+use super::keys::unpack_key;
+use super::sorting::SortedSamples;
 use super::tiling::{Tiling, WindowLayout};
 use crate::backend::cpu::simd::{transpose, Arith, Kernel, Level, SimdReal, Vector, MAX_LANES};
 use crate::backend::{MAX_DEGREE, MAX_WIDTH};
