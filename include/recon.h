@@ -626,7 +626,7 @@ typedef struct recon_options {
     const uint32_t *device_indices;
     // Number of CPU threads, including the caller's. The others start with the plan and end with it. 0 (default): the
     // number that the machine runs at once. If the system refuses some, the plan computes with the others, and the log
-    // has a warning.
+    // has a warning (RECON_WARNING_THREADS).
     uint32_t threads;
     // Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid,
     // recon_fbp and recon_cg are addresses in the GPU's memory. All other arrays are in the host's memory.
@@ -1406,8 +1406,8 @@ recon_status recon_plan_memory(const recon_geometry *geometry,
 recon_status recon_last_warning(uint64_t index, uint32_t *kind, const char **text);
 
 // Reads the warning with index `index`, from 0, about images of a plan that may not be the intended ones. Each warning
-// was also logged at RECON_LOG_WARNING, either when the plan was created or when a new trajectory caused the first
-// warning of its kind.
+// is also logged at RECON_LOG_WARNING: when the plan is created, or when a new trajectory causes the first warning of
+// its kind. RECON_WARNING_THREADS is logged by the first call that ends after all threads were requested.
 //
 // - kind: a recon_warning, written; RECON_WARNING_NONE if there are no more warnings.
 // - text: finding and remedy in UTF-8, written; NULL if there are no more warnings. It is valid until the plan is

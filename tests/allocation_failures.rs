@@ -145,8 +145,25 @@ mod unix {
         taken: *mut *mut c_void,
     }
 
+    /// Waits until all other threads sleep. Threads of a plan start while the plan is used, and a new thread takes
+    /// memory for its arena.
+    fn wait_for_idle_threads() {
+        let own = std::fs::read_link("/proc/thread-self").unwrap();
+        let is_idle = |thread: std::fs::DirEntry| {
+            let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            Some(&*thread.file_name()) == own.file_name()
+                || stat.rsplit(") ").next().is_some_and(|state| state.starts_with('S'))
+        };
+        let started = std::time::Instant::now();
+        while !std::fs::read_dir("/proc/self/task").unwrap().all(|thread| is_idle(thread.unwrap())) {
+            assert!(started.elapsed().as_secs() < 60, "threads do not become idle");
+            std::thread::yield_now();
+        }
+    }
+
     impl Scarcity {
         fn new(left: usize) -> Self {
+            wait_for_idle_threads();
             // A call may need more stack than this thread has used, and the stack must not grow then.
             std::hint::black_box([0u8; 1 << 20]);
             recon::release_memory();

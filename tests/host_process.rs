@@ -301,8 +301,21 @@ mod linux {
         assert!(slow <= FORKS / 10, "{slow} of {FORKS} children took longer than {SLOW:?}");
     }
 
+    /// Number of messages about refused threads.
+    static REFUSALS: AtomicUsize = AtomicUsize::new(0);
+
+    /// Counts the warning of a plan that requested eight threads.
+    unsafe extern "C" fn count_refusals(message: *const recon::ffi::recon_log_message, _user_data: *mut c_void) {
+        // SAFETY: a message of the library, whose text is a C string.
+        let text = unsafe { std::ffi::CStr::from_ptr((*message).text) };
+        REFUSALS.fetch_add(usize::from(text.to_string_lossy().contains("of 8 threads")), SeqCst);
+    }
+
     /// Checks that plans compute with the threads that the system allows, at least the caller's own, and warn.
     fn refused_threads_are_done_without() {
+        // SAFETY: the function may be called from any thread.
+        let status = unsafe { recon::ffi::recon_set_log_callback(Some(count_refusals), std::ptr::null_mut(), 3) };
+        assert_eq!(status, recon::ffi::recon_status::RECON_OK);
         let mut random = Random::fresh();
         let k = random.trajectory::<f32>(2, 5000);
         let data: Vec<Complex<f32>> = random.complexes(5000);
@@ -316,12 +329,17 @@ mod linux {
         for allowed in [0, 1, 2, 6] {
             ALLOWED.store(allowed, SeqCst);
             let plan = plan_of(&[32, 32], &k, 8);
+            let mut unlogged = 1;
             assert_eq!(plan.info().threads, 1 + allowed as usize);
             assert_eq!(warned(&plan), 1, "{:?}", plan.warnings());
             let message = plan.warnings().into_iter().find(|w| w.kind == WarningKind::Threads).unwrap().message;
             assert!(message.contains(&format!("{} of 8 threads", 1 + allowed)), "{message}");
             assert!(message.contains("Resource temporarily unavailable"), "{message}");
-            assert!(image(&plan) == expected);
+            // The warning is logged once, at the latest by the first call after all threads were requested.
+            for _ in 0..2 {
+                assert!(image(&plan) == expected);
+                assert_eq!(REFUSALS.swap(0, SeqCst), std::mem::take(&mut unlogged));
+            }
             // A plan that requests no more threads than exist has no warning.
             let modest = plan_of(&[32, 32], &k, 1 + allowed as usize);
             assert_eq!((modest.info().threads, warned(&modest)), (1 + allowed as usize, 0));
@@ -331,6 +349,7 @@ mod linux {
             assert_eq!((next.info().threads, warned(&next)), (8, 0));
             assert_eq!(plan.info().threads, 8);
             assert!(image(&next) == expected && image(&plan) == expected);
+            assert_eq!(REFUSALS.load(SeqCst), 0);
         }
     }
 

@@ -249,10 +249,18 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     ) -> Result<Vec<CheckedValues<T>>>;
     /// Returns whether the device is a GPU, whose memory differs from the host's.
     fn is_gpu(&self) -> bool;
-    /// Returns the number of CPU threads that compute.
+    /// Returns the requested number of CPU threads.
     fn threads(&self) -> usize;
-    /// Returns a warning for the user, if fewer threads run than requested.
+    /// Returns the number of CPU threads that compute. Waits for threads that are being started.
+    fn running_threads(&self) -> usize {
+        self.threads()
+    }
+    /// Returns a warning for the user, if fewer threads run than requested. Waits for threads that are being started.
     fn warning(&self) -> Option<Warning> {
+        None
+    }
+    /// Returns this warning once, as soon as no thread is being started. Does not wait.
+    fn new_warning(&self) -> Option<Warning> {
         None
     }
     /// Returns the executor of loops over arrays in host memory.

@@ -83,9 +83,14 @@ pub struct PlanInfo {
 #[doc(hidden)]
 #[allow(missing_docs, private_interfaces)]
 pub trait Engine<T: Real>: Send + Sync {
+    /// Returns the properties that the engine knows, with the number of threads that was requested.
     fn info(&self) -> PlanInfo;
-    /// Returns the backend's warning, if it has one.
+    /// Returns the number of CPU threads that compute. Waits for threads that are being started.
+    fn running_threads(&self) -> usize;
+    /// Returns the backend's warning, if it has one. Waits for threads that are being started.
     fn warning(&self) -> Option<Warning>;
+    /// Returns this warning once, as soon as it is known. Does not wait.
+    fn new_warning(&self) -> Option<Warning>;
     /// Creates the engine after a change. It shares all unchanged parts with this one. `options` are those of the plan.
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>>;
     /// Checks all values of a geometry, and creates the engine with this trajectory. Sizes have been checked.

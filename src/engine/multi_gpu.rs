@@ -302,8 +302,14 @@ impl<T: Real, B: Backend<T>> Engine<T> for MultiGpuEngine<T, B> {
             ..self.undivided().info()
         }
     }
+    fn running_threads(&self) -> usize {
+        self.undivided().running_threads()
+    }
     fn warning(&self) -> Option<Warning> {
         self.undivided().warning()
+    }
+    fn new_warning(&self) -> Option<Warning> {
+        self.undivided().new_warning()
     }
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {
         let params = self.undivided().params_after(change, options)?;

@@ -51,8 +51,16 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         }
     }
 
+    fn running_threads(&self) -> usize {
+        self.b().running_threads()
+    }
+
     fn warning(&self) -> Option<Warning> {
         self.b().warning()
+    }
+
+    fn new_warning(&self) -> Option<Warning> {
+        self.b().new_warning()
     }
 
     fn changed(&self, change: Change<'_, T>, options: &Options) -> Result<Box<dyn Engine<T>>> {

@@ -46,8 +46,8 @@ pub unsafe extern "C" fn recon_plan_create(
             scan.with_geometry::<T, TypedPlan>(&mut arrays, |g| Ok(Plan::new(g, &options)?.into()))
         })?;
         let plan = recon_plan {
-            warnings: Mutex::new(typed.warnings()),
             typed,
+            warnings: Mutex::default(),
             precision: scan.precision.number(),
             window: raw.window,
             on_device: raw.pointers_on_device != 0,

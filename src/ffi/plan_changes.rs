@@ -170,9 +170,11 @@ pub unsafe extern "C" fn recon_plan_set_trajectory(
         // Read the warnings after the lock, so that the last of several changes counts. Texts do not move if the
         // warnings are the same.
         let mut warnings = plan.warnings.lock().unwrap_or_else(|e| e.into_inner());
-        let current = plan.typed.warnings();
-        if *warnings != current {
-            *warnings = current;
+        if let Some(read) = &mut *warnings {
+            let current = plan.typed.warnings();
+            if *read != current {
+                *read = current;
+            }
         }
         Ok(())
     })

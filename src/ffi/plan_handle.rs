@@ -28,8 +28,8 @@ pub struct recon_plan {
     pub(super) on_device: bool,
     /// Whether coordinates, weights and coil maps are in the GPU's memory.
     pub(super) geometry_on_device: bool,
-    /// Number (a recon_warning) and text of each warning.
-    pub(super) warnings: Mutex<Vec<(u32, CString)>>,
+    /// Number (a recon_warning) and text of each warning, once they were read.
+    pub(super) warnings: Mutex<Option<Vec<(u32, CString)>>>,
 }
 
 /// A plan of the Rust API.

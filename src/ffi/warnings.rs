@@ -30,8 +30,8 @@ pub unsafe extern "C" fn recon_last_warning(index: u64, kind: *mut u32, text: *m
 }
 
 /// Reads the warning with index `index`, from 0, about images of a plan that may not be the intended ones. Each warning
-/// was also logged at RECON_LOG_WARNING, either when the plan was created or when a new trajectory caused the first
-/// warning of its kind.
+/// is also logged at RECON_LOG_WARNING: when the plan is created, or when a new trajectory causes the first warning of
+/// its kind. RECON_WARNING_THREADS is logged by the first call that ends after all threads were requested.
 ///
 /// - kind: a recon_warning, written; RECON_WARNING_NONE if there are no more warnings.
 /// - text: finding and remedy in UTF-8, written; NULL if there are no more warnings. It is valid until the plan is
@@ -47,7 +47,8 @@ pub unsafe extern "C" fn recon_plan_warning(
 ) -> recon_status {
     // SAFETY: the caller's plan, and a number and an address to write.
     call_with_plan(plan, |plan| unsafe {
-        let warnings = plan.warnings.lock().unwrap_or_else(|e| e.into_inner());
+        let mut warnings = plan.warnings.lock().unwrap_or_else(|e| e.into_inner());
+        let warnings = warnings.get_or_insert_with(|| plan.typed.warnings());
         let mut arrays = CallArrays::default();
         let kind = &mut arrays.output("kind", kind, 1)?[0];
         let text = &mut arrays.output("text", text, 1)?[0];

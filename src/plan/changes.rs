@@ -76,7 +76,7 @@ impl<T: Real> Plan<T> {
             }
             let tolerance = tolerance_warning(&engine.info(), options);
             let warnings = geometry.extent_warning(&ranges).into_iter().chain(tolerance).chain(time_warning(geometry));
-            let warnings = warnings.chain(engine.warning()).collect();
+            let warnings = warnings.collect();
             let map = map.unwrap_or(current.limits.maxima.map);
             Ok((engine, geometry.samples(), warnings, InputMaxima { weight, map }))
         })

@@ -109,7 +109,6 @@ impl<T: Real> Plan<T> {
                 .into_iter()
                 .chain(tolerance_warning(&info, options))
                 .chain(time_warning(geometry))
-                .chain(engine.warning())
                 .collect(),
             limits: OverflowLimits::new(&params, geometry.samples(), maxima),
             interruption: params.interruption(geometry.samples(), size_of::<T>()),
@@ -117,6 +116,7 @@ impl<T: Real> Plan<T> {
             params: Arc::new(params),
         };
         state.warnings.iter().for_each(|warning| log::warn!("{warning}"));
+        state.log_new_warning();
         log::log!(
             level,
             "plan: {} on {} ({} threads, {}), {} window of width {}, oversampling {:.3}, grid {:?}, {} segments, {} \
@@ -173,13 +173,20 @@ impl<T: Real> Plan<T> {
     /// Returns the properties of the plan.
     pub fn info(&self) -> PlanInfo {
         let state = self.snapshot();
-        PlanInfo { seconds: state.seconds, device_selection: state.params.device_selection, ..state.engine.info() }
+        PlanInfo {
+            seconds: state.seconds,
+            device_selection: state.params.device_selection,
+            threads: state.engine.running_threads(),
+            ..state.engine.info()
+        }
     }
 
     /// Returns the warnings about possible errors in the plan's images; [`crate::WarningKind`] lists the kinds. Each
-    /// warning was also logged, when the plan was created or when a change first caused a warning of this kind.
+    /// warning is also logged: when the plan is created, or when a change first causes a warning of this kind. That the
+    /// system refused threads is logged by the first call that ends after all threads were requested.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.snapshot().warnings.clone()
+        let state = self.snapshot();
+        state.warnings.iter().cloned().chain(state.engine.warning()).collect()
     }
 
     /// Returns the number of elements of an image array.

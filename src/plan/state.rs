@@ -35,6 +35,14 @@ pub(super) struct PlanState<T: Real> {
     pub interruption: Interruption,
 }
 
+impl<T: Real> PlanState<T> {
+    /// Logs that the system refused threads, if that is known and was not logged yet. Neither the creation of a plan
+    /// nor its calls wait for threads, which may take longer to start than a small image takes to reconstruct.
+    pub fn log_new_warning(&self) {
+        self.engine.new_warning().into_iter().for_each(|warning| log::warn!("{warning}"));
+    }
+}
+
 /// A call in progress. It uses the standard floating-point mode and polls the caller's interrupt callback.
 pub(super) struct PlanCall<T: Real> {
     pub state: Arc<PlanState<T>>,
@@ -57,6 +65,7 @@ impl<T: Real> PlanCall<T> {
     /// Ends the call successfully and returns its result.
     pub fn finish<R>(mut self, result: R) -> Result<R> {
         self.is_finished = true;
+        self.state.log_new_warning();
         Ok(result)
     }
 }

@@ -24,9 +24,14 @@ impl Cpu {
         Ok(Cpu { threads: Threads::new(threads)?, level })
     }
 
-    /// Returns a warning if the system refused threads.
+    /// Returns a warning if the system refused threads. Waits for threads that are being started.
     pub(crate) fn warning(&self) -> Option<Warning> {
         self.threads.warning()
+    }
+
+    /// Returns this warning once, without waiting.
+    pub(crate) fn new_warning(&self) -> Option<Warning> {
+        self.threads.new_warning()
     }
 
     /// Returns the vector unit in use.

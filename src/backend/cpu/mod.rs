@@ -12,6 +12,8 @@ pub mod simd;
 mod task_order;
 pub mod thread_pool;
 mod vector;
+mod worker_pool;
+mod worker_thread;
 
 use super::{Backend, ChebyshevSeries, Csr, Element, MapPresence, Sink, Source, Spoke, ValueCheck};
 use crate::base::error::{bail, Result};
@@ -166,10 +168,16 @@ impl<T: SimdReal> Backend<T> for Cpu {
         self
     }
     fn threads(&self) -> usize {
+        self.threads.count()
+    }
+    fn running_threads(&self) -> usize {
         self.threads.running()
     }
     fn warning(&self) -> Option<Warning> {
         Cpu::warning(self)
+    }
+    fn new_warning(&self) -> Option<Warning> {
+        Cpu::new_warning(self)
     }
     fn device_name(&self) -> String {
         "cpu".into()

@@ -1,28 +1,19 @@
 //! The threads of plans. All plans of a process share them: their number is the largest that a plan requests. Threads
 //! start with plans, and the last plan ends them, so that a host program may unload the library. A plan starts one
-//! thread, which starts the others while the plan is being created.
-//!
-//! A reconstruction of a small image consists of thousands of parallel regions of a few microseconds each, so a region
-//! must cost little and allocate nothing. rayon is not used because its `broadcast` allocates a job for every thread,
-//! and the calling thread sleeps in the meantime.
-//!
-//! Here the caller also computes, a region is on its stack, and workers join it with one atomic operation. A caller
-//! waits only for workers that have joined its region. Nested regions and calls from several threads therefore make
-//! progress with few workers or none.
+//! thread, which starts the others while the plan is being created and used. Nothing waits for them but a question for
+//! their number: with 16 threads they all run after 0.3 ms, and a small plan and its only call take 0.1 ms.
 
 use super::task_order::nth_in_lanes;
+use super::worker_pool::WorkerPool;
+use super::worker_thread::WorkerThread;
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::mapped;
 use crate::base::per_process::{is_ending, PerProcess};
 use crate::base::process_id;
 use crate::base::warning::{Warning, WarningKind};
-use std::any::Any;
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError, Weak};
 
 /// More threads than any machine has. A negative number from C must not start four billion.
 const MAX_THREADS: usize = 4096;
@@ -31,11 +22,6 @@ const MAX_THREADS: usize = 4096;
 const THREAD_ADDRESS_SPACE: usize = 136 << 20;
 /// The system's error number for insufficient memory (ENOMEM).
 const ENOMEM: i32 = 12;
-/// Time that a thread spins before it sleeps. Most regions follow one another faster than a thread wakes up, which
-/// takes 20 to 200 microseconds.
-const SPIN_TIME: Duration = Duration::from_micros(200);
-/// Number of checks of a spinning thread before it yields its processor, a call of the system that may be slow.
-const SPINS_BEFORE_YIELD: u32 = 16;
 
 /// The threads of a plan: the calling thread and up to `count - 1` of the process's workers.
 pub struct Threads {
@@ -43,6 +29,8 @@ pub struct Threads {
     count: usize,
     /// Whether the team counts these threads: not those of [`Threads::share`].
     is_member: bool,
+    /// Whether [`Threads::new_warning`] knows that all threads run, or has returned the warning.
+    is_reported: AtomicBool,
 }
 
 /// The team of this process, while a plan exists. The lock is held while a plan is created or dropped. A forked process
@@ -62,7 +50,7 @@ struct Team {
 /// The workers of a team, and the plans that need them.
 #[derive(Default)]
 struct Members {
-    workers: Vec<JoinHandle<()>>,
+    workers: Vec<WorkerThread>,
     /// Number of threads that each plan requested.
     requests: Vec<usize>,
     /// Whether a worker is starting others.
@@ -114,27 +102,30 @@ impl Team {
             );
         }
         members.requests.push(count);
-        if !members.starting && members.workers.len() < members.required() {
-            self.start_next(&mut members, true);
+        let missing = members.required().saturating_sub(members.workers.len());
+        if !members.starting && missing > 0 {
+            // One question for all threads is faster than one for each, and the others have not taken theirs yet.
+            let has_room = mapped::has_addresses(missing.saturating_mul(THREAD_ADDRESS_SPACE));
+            self.start_next(&mut members, true, if has_room { missing } else { 0 });
         }
         Ok(())
     }
 
     /// Starts the next worker, and returns whether the system allowed it. The first missing worker starts the others.
-    fn start_next(self: &Arc<Self>, members: &mut Members, first: bool) -> bool {
-        if !mapped::has_addresses(THREAD_ADDRESS_SPACE) {
+    /// The process is known to have addresses for `room` threads.
+    fn start_next(self: &Arc<Self>, members: &mut Members, first: bool, room: usize) -> bool {
+        if room == 0 && !mapped::has_addresses(THREAD_ADDRESS_SPACE) {
             members.refusal = Some(ENOMEM);
             return false;
         }
         let index = members.workers.len();
         self.pool.set_worker_limit(index + 1);
         let (pool, team) = (self.pool.clone(), first.then(|| self.clone()));
-        let name = format!("recon {}", index + 1);
-        let worker = std::thread::Builder::new().name(name).spawn(move || {
+        let worker = WorkerThread::start(index + 1, move || {
             // A thread inherits the floating-point mode of the thread that starts it.
             let _mode = FloatMode::standard();
             if let Some(team) = team {
-                team.start_remaining();
+                team.start_remaining(room.saturating_sub(1));
             }
             pool.run_worker(index);
         });
@@ -152,15 +143,16 @@ impl Team {
     }
 
     /// Starts workers until the plans' requests are met or the system refuses. Plans may be created and dropped in the
-    /// meantime.
-    fn start_remaining(self: &Arc<Self>) {
+    /// meantime. The process is known to have addresses for `room` threads.
+    fn start_remaining(self: &Arc<Self>, mut room: usize) {
         loop {
             let mut members = self.members();
-            if members.workers.len() >= members.required() || !self.start_next(&mut members, false) {
+            if members.workers.len() >= members.required() || !self.start_next(&mut members, false, room) {
                 members.starting = false;
                 self.started.notify_all();
                 return;
             }
+            room = room.saturating_sub(1);
         }
     }
 
@@ -180,8 +172,7 @@ impl Team {
             let Some(worker) = members.workers.pop() else { return };
             // The lock is released because the worker that starts others may wait for it.
             drop(members);
-            // Workers catch the panics of their tasks, so that the result contains no panic.
-            let _ = worker.join();
+            worker.join();
             members = self.members();
         }
     }
@@ -221,12 +212,13 @@ impl Threads {
         let (count, (registry, team)) = (requested_threads(count), Team::shared());
         let admitted = team.admit(count);
         team.leave(registry);
-        admitted.map(|()| Threads { team, count, is_member: true })
+        admitted.map(|()| Threads { team, count, is_member: true, is_reported: AtomicBool::new(count == 1) })
     }
 
     /// Returns the threads for one of `regions` regions that run at once. Together, the regions use all threads.
     pub fn share(&self, regions: usize) -> Threads {
-        Threads { team: self.team.clone(), count: self.count.div_ceil(regions.max(1)), is_member: false }
+        let count = self.count.div_ceil(regions.max(1));
+        Threads { team: self.team.clone(), count, is_member: false, is_reported: AtomicBool::new(true) }
     }
 
     /// Returns the requested number of threads, including the calling thread.
@@ -253,7 +245,24 @@ impl Threads {
         self.count_running().0
     }
 
-    /// Returns a warning if the system refused threads.
+    /// Returns the warning of [`Threads::warning`] for the log: once, and not while threads are being started. Does not
+    /// wait.
+    pub fn new_warning(&self) -> Option<Warning> {
+        if self.is_reported.load(Ordering::Relaxed) || self.team.process != process_id::current() {
+            return None;
+        }
+        let is_starting = match self.team.members.try_lock() {
+            Ok(members) => members.starting,
+            Err(TryLockError::Poisoned(members)) => members.into_inner().starting,
+            Err(TryLockError::WouldBlock) => true,
+        };
+        if is_starting || self.is_reported.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        self.warning()
+    }
+
+    /// Returns a warning if the system refused threads. Waits for threads that are being started.
     pub fn warning(&self) -> Option<Warning> {
         let (running, refusal) = self.count_running();
         if running == self.count {
@@ -317,249 +326,13 @@ impl Drop for Threads {
     }
 }
 
-/// Maximum number of concurrent regions. A caller without a free slot computes alone.
-const SLOTS: usize = u32::BITS as usize;
-
-/// The state that callers and workers share. Workers join and leave regions without a lock, which would be a bottleneck
-/// with many threads. Only sleeping threads use the lock.
-struct WorkerPool {
-    /// Slots that a caller holds, one bit each.
-    held_slots: AtomicU32,
-    /// Slots that have seats, one bit each.
-    open_slots: AtomicU32,
-    slots: [RegionSlot; SLOTS],
-    /// Number of workers that wait for `wake` or are about to.
-    sleeping: AtomicUsize,
-    /// Number of callers that wait for `region_left` or are about to.
-    waiting: AtomicUsize,
-    /// Number of workers that stay: those with the lowest indices.
-    required: AtomicUsize,
-    lock: Mutex<()>,
-    /// Notified when a seat opens or workers must end.
-    wake: Condvar,
-    /// Notified when the last worker leaves a region.
-    region_left: Condvar,
-}
-
-/// A slot in which workers find a region.
-struct RegionSlot {
-    /// Workers that may still join the region, and workers inside: multiples of `SEAT` and `INSIDE`. They change
-    /// together, so that no worker joins a region whose caller has left.
-    count: AtomicU64,
-    region: AtomicPtr<Region<'static>>,
-}
-
-const SEAT: u64 = 1;
-const INSIDE: u64 = 1 << 32;
-
-/// Returns the number of workers that may still join.
-fn seats(count: u64) -> u64 {
-    count % INSIDE
-}
-
-/// Returns whether no worker is inside.
-fn is_empty(count: u64) -> bool {
-    count < INSIDE
-}
-
-/// A parallel region on the stack of its caller. The caller leaves when no worker is inside and no worker can join.
-struct Region<'a> {
-    work: &'a (dyn Fn() + Sync),
-    panic: Mutex<Option<Box<dyn Any + Send>>>,
-}
-
-impl Region<'_> {
-    /// Runs the work, and stores the first panic for the caller: only one can be passed on.
-    fn work(&self) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(self.work)) {
-            let mut first = self.panic.lock().unwrap_or_else(|e| e.into_inner());
-            match &*first {
-                None => *first = Some(panic),
-                // Dropping the panic could panic again.
-                Some(_) => std::mem::forget(panic),
-            }
-        }
-    }
-}
-
-impl WorkerPool {
-    fn new() -> Self {
-        WorkerPool {
-            held_slots: AtomicU32::new(0),
-            open_slots: AtomicU32::new(0),
-            slots: std::array::from_fn(|_| RegionSlot { count: AtomicU64::new(0), region: AtomicPtr::default() }),
-            sleeping: AtomicUsize::new(0),
-            waiting: AtomicUsize::new(0),
-            required: AtomicUsize::new(0),
-            lock: Mutex::new(()),
-            wake: Condvar::new(),
-            region_left: Condvar::new(),
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ()> {
-        self.lock.lock().unwrap_or_else(|e| e.into_inner())
-    }
-
-    /// Calls `work` in this thread and in at most `max_workers` workers.
-    fn run(&self, max_workers: usize, work: &(dyn Fn() + Sync)) {
-        let region = Region { work, panic: Mutex::new(None) };
-        match self.take_slot() {
-            None => region.work(),
-            Some(index) => {
-                let slot = &self.slots[index];
-                slot.region.store((&raw const region).cast_mut().cast(), Ordering::Relaxed);
-                // The bit is set first, because the worker that takes the last seat clears it. Workers that see seats
-                // also see the region.
-                self.open_slots.fetch_or(1 << index, Ordering::SeqCst);
-                slot.count.store(max_workers as u64 * SEAT, Ordering::Release);
-                self.wake_some();
-                region.work();
-                self.close(index);
-            }
-        }
-        if let Some(panic) = region.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
-            resume_unwind(panic);
-        }
-    }
-
-    /// Reserves a slot; `None` if all are held.
-    fn take_slot(&self) -> Option<usize> {
-        let mut held_slots = self.held_slots.load(Ordering::Relaxed);
-        while held_slots != u32::MAX {
-            let index = held_slots.trailing_ones();
-            // Acquire orders the previous caller's use of the slot before this one's.
-            match self.held_slots.compare_exchange_weak(
-                held_slots,
-                held_slots | 1 << index,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Some(index as usize),
-                Err(now) => held_slots = now,
-            }
-        }
-        None
-    }
-
-    /// Closes a region: prevents workers from joining, waits until no worker is inside, and frees the slot.
-    fn close(&self, index: usize) {
-        let count = &self.slots[index].count;
-        let previous = count.fetch_and(!(INSIDE - 1), Ordering::Relaxed);
-        if seats(previous) > 0 {
-            self.open_slots.fetch_and(!(1 << index), Ordering::Relaxed);
-        }
-        // Results of workers are visible after they have left.
-        let empty = || is_empty(count.load(Ordering::SeqCst));
-        if !spin_until(empty) {
-            let mut lock = self.lock();
-            self.waiting.fetch_add(1, Ordering::SeqCst);
-            while !empty() {
-                lock = self.region_left.wait(lock).unwrap_or_else(|e| e.into_inner());
-            }
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-        }
-        self.held_slots.fetch_and(!(1 << index), Ordering::Release);
-    }
-
-    /// Wakes up to two sleeping workers. Each of them wakes two more, which is faster than one thread that wakes all.
-    fn wake_some(&self) {
-        let sleeping = self.sleeping.load(Ordering::SeqCst);
-        if sleeping > 0 {
-            // A worker increments the count under the lock, and checks for seats again before it sleeps.
-            drop(self.lock());
-            (0..sleeping.min(2)).for_each(|_| self.wake.notify_one());
-        }
-    }
-
-    /// Takes a seat in an open region; `None` if no seat is free. The region's caller waits until the worker leaves.
-    fn join(&self) -> Option<&RegionSlot> {
-        let mut open_slots = self.open_slots.load(Ordering::SeqCst);
-        while open_slots != 0 {
-            let index = open_slots.trailing_zeros();
-            let slot = &self.slots[index as usize];
-            let take_seat = |count| (seats(count) > 0).then(|| count - SEAT + INSIDE);
-            if let Ok(previous) = slot.count.fetch_update(Ordering::Acquire, Ordering::Relaxed, take_seat) {
-                if seats(previous) == 1 {
-                    self.open_slots.fetch_and(!(1 << index), Ordering::Relaxed);
-                }
-                return Some(slot);
-            }
-            open_slots &= open_slots - 1;
-        }
-        None
-    }
-
-    /// Leaves a region, which may not exist afterwards.
-    fn leave(&self, slot: &RegionSlot) {
-        let previous = slot.count.fetch_sub(INSIDE, Ordering::SeqCst);
-        if is_empty(previous - INSIDE) && self.waiting.load(Ordering::SeqCst) > 0 {
-            drop(self.lock());
-            self.region_left.notify_all();
-        }
-    }
-
-    /// Runs worker `index` until it is no longer required.
-    fn run_worker(&self, index: usize) {
-        let is_required = || index < self.required.load(Ordering::Relaxed);
-        let has_seats = || self.open_slots.load(Ordering::SeqCst) != 0;
-        while is_required() {
-            let mut joined = None;
-            let found = spin_until(|| {
-                joined = self.join();
-                joined.is_some() || !is_required()
-            });
-            if let Some(slot) = joined {
-                // SAFETY: the region is alive because its caller waits until this worker leaves.
-                unsafe { &*slot.region.load(Ordering::Relaxed) }.work();
-                self.leave(slot);
-            } else if !found {
-                let mut lock = self.lock();
-                self.sleeping.fetch_add(1, Ordering::SeqCst);
-                // A worker that woke too late for one region spins for the next like any other.
-                if !has_seats() && is_required() {
-                    lock = self.wake.wait(lock).unwrap_or_else(|e| e.into_inner());
-                }
-                self.sleeping.fetch_sub(1, Ordering::Relaxed);
-                drop(lock);
-                if has_seats() {
-                    self.wake_some();
-                }
-            }
-        }
-    }
-
-    /// Ends all workers except the first `required`.
-    fn set_worker_limit(&self, required: usize) {
-        let _lock = self.lock();
-        self.required.store(required, Ordering::Relaxed);
-        self.wake.notify_all();
-    }
-}
-
-/// Waits for a condition for at most `SPIN_TIME`, and yields the processor to other threads. Returns whether the
-/// condition became true.
-fn spin_until(mut condition: impl FnMut() -> bool) -> bool {
-    let started = Instant::now();
-    loop {
-        for _ in 0..SPINS_BEFORE_YIELD {
-            if condition() {
-                return true;
-            }
-            std::hint::spin_loop();
-        }
-        if started.elapsed() >= SPIN_TIME {
-            return false;
-        }
-        std::thread::yield_now();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::cpu::worker_pool::{spin_until, SLOTS};
     use crate::base::float_mode::is_standard;
     use crate::base::workers::SharedSlice;
+    use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
     /// Waits for a condition, long enough for a loaded machine. Returns whether the condition became true.
     fn becomes_true(condition: impl Fn() -> bool) -> bool {
@@ -615,8 +388,7 @@ mod tests {
         let all = (0..SLOTS + 3).flat_map(|caller| (0..300).map(move |i| 1 + (caller + i) % 6));
         assert_eq!(hits.into_inner(), all.sum::<usize>());
         // Other tests may briefly have regions at the same time.
-        let slots = || [&threads.team.pool.held_slots, &threads.team.pool.open_slots];
-        assert!(becomes_true(|| slots().iter().all(|slots| slots.load(Ordering::SeqCst) == 0)));
+        assert!(becomes_true(|| threads.team.pool.is_idle()));
     }
 
     /// A panic must reach the caller, who turns it into an error, and the pool must remain usable.
@@ -644,6 +416,13 @@ mod tests {
         }
     }
 
+    /// Returns the system's name of the calling thread. Workers are not threads of Rust's standard library on Unix.
+    fn name_of_this_thread() -> String {
+        let system = std::fs::read_to_string("/proc/thread-self/comm").ok().filter(|_| cfg!(target_os = "linux"));
+        let own = || std::thread::current().name().unwrap_or("unnamed").to_owned();
+        system.map_or_else(own, |name| name.trim_end().to_owned())
+    }
+
     /// Tasks use the standard rounding mode on every thread, and a debugger shows the names of threads. Threads of
     /// other tests may be among them, since a process has one team.
     #[test]
@@ -654,10 +433,11 @@ mod tests {
         let all = std::sync::Barrier::new(3);
         threads.run(3, |_| {
             all.wait();
-            if std::thread::current().name().is_some_and(|n| n.starts_with("recon ")) {
+            let name = name_of_this_thread();
+            if name.starts_with("recon ") {
                 assert!(is_standard());
             }
-            names.lock().unwrap().insert(std::thread::current().name().unwrap_or("unnamed").to_owned());
+            names.lock().unwrap().insert(name);
         });
         let names = names.into_inner().unwrap();
         assert!(names.len() == 3 && names.iter().filter(|name| name.starts_with("recon ")).count() == 2, "{names:?}");
