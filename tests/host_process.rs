@@ -206,9 +206,10 @@ mod linux {
 
     unsafe extern "C" fn ignore(_message: *const recon::ffi::recon_log_message, _user_data: *mut c_void) {}
 
-    fn set_log(on: bool) {
-        let callback = on.then_some(ignore as unsafe extern "C" fn(*const recon::ffi::recon_log_message, *mut c_void));
-        // SAFETY: the function may be called from any thread.
+    type LogCallback = unsafe extern "C" fn(*const recon::ffi::recon_log_message, *mut c_void);
+
+    fn set_log(callback: Option<LogCallback>) {
+        // SAFETY: the functions of this file may be called from any thread.
         let status = unsafe { recon::ffi::recon_set_log_callback(callback, std::ptr::null_mut(), 3) };
         assert_eq!(status, recon::ffi::recon_status::RECON_OK);
     }
@@ -241,7 +242,7 @@ mod linux {
                 let plan = plan_of(&[32, 32], &k, 3);
                 let is_right = adjoint(&plan) == expected && plan.info().threads == 3;
                 drop(plan);
-                set_log(true);
+                set_log(Some(ignore));
                 // The child may also destroy a plan of the parent.
                 drop(inherited.take());
                 drop(plan_of(&[32, 32], &k, 2));
@@ -288,7 +289,7 @@ mod linux {
         let busy = forks_beside(&|_| (0..1000).for_each(|_| std::hint::spin_loop()));
         let outcomes = forks_beside(&|threads| {
             drop(plan_of(&[32, 32], &k, threads));
-            set_log(threads == 2);
+            set_log((threads == 2).then_some(ignore as LogCallback));
         });
         let slow = outcomes.iter().filter(|outcome| outcome.0).count();
         let times = |outcomes: &[(bool, Duration)]| median(outcomes.iter().map(|outcome| outcome.1).collect());
@@ -313,9 +314,7 @@ mod linux {
 
     /// Checks that plans compute with the threads that the system allows, at least the caller's own, and warn.
     fn refused_threads_are_done_without() {
-        // SAFETY: the function may be called from any thread.
-        let status = unsafe { recon::ffi::recon_set_log_callback(Some(count_refusals), std::ptr::null_mut(), 3) };
-        assert_eq!(status, recon::ffi::recon_status::RECON_OK);
+        set_log(Some(count_refusals));
         let mut random = Random::fresh();
         let k = random.trajectory::<f32>(2, 5000);
         let data: Vec<Complex<f32>> = random.complexes(5000);
