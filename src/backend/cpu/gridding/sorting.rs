@@ -6,12 +6,12 @@ use super::tiling::{Tiling, CACHE_LINE};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::task_order::nth_in_lanes;
 use crate::backend::cpu::thread_pool::Threads;
+use crate::base::buffer_pool::Pool;
 use crate::base::error::{bail, checked_product, try_vec, Result};
 use crate::base::memory::{Aligned, AlignedArena};
 use crate::base::sizes::{product, sum};
 use crate::base::workers::SharedSlice;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of elements that may be read behind the last sample: a vector of the widest unit.
 const PADDING: usize = 16;
@@ -343,38 +343,25 @@ impl<T: SimdReal> Kernel for TileSearchKernel<'_, T> {
     }
 }
 
-/// Buffers for the sort of a batch, one for each thread. They are one allocation, which the next plan reuses: with
-/// fresh pages, a small plan would wait longer for the system than for the sort.
-struct SortBuffers<'a, T> {
-    axes: usize,
-    /// Number of samples of a buffer.
-    len: usize,
-    t: SharedSlice<'a, T>,
-    keys: SharedSlice<'a, u32>,
-    /// Number of buffers taken.
-    taken: AtomicUsize,
-}
-
-/// A buffer for the sort of a batch.
-struct SortBuffer<'a, T> {
+/// Buffers of one thread that sorts parts.
+struct SortBuffers<T> {
     /// The samples' offsets on each axis.
-    t: [&'a mut [T]; 3],
+    t: [Aligned<T>; 3],
     /// Key of each sample ([`pack_key`]), and an array into which keys are sorted.
-    keys: [&'a mut [u32]; 2],
+    keys: [Aligned<u32>; 2],
 }
 
-impl<T: SimdReal> SortBuffers<'_, T> {
-    /// Returns a buffer that no other thread has.
-    fn take(&self) -> SortBuffer<'_, T> {
-        let (index, len) = (self.taken.fetch_add(1, Ordering::Relaxed), self.len);
-        // SAFETY: each call has an index of its own.
-        let keys = [0, 1].map(|which| unsafe { self.keys.part((2 * index + which) * len, len) });
-        let t = [0, 1, 2].map(|axis| {
-            let len = if axis < self.axes { len } else { 0 };
-            // SAFETY: as above.
-            unsafe { self.t.part((self.axes * index + axis) * len, len) }
-        });
-        SortBuffer { t, keys }
+impl<T: SimdReal> SortBuffers<T> {
+    /// Allocates buffers of `len` samples for `threads` threads. They are one allocation, which the next plan reuses:
+    /// with fresh pages, a small plan would wait longer for the system than for the sort.
+    fn allocate(threads: usize, axes: usize, len: usize) -> Result<impl Iterator<Item = Self>> {
+        let offsets = product(&[axes, AlignedArena::bytes::<T>(len)]);
+        let bytes = product(&[threads, sum(&[offsets, product(&[2, AlignedArena::bytes::<u32>(len)])])]);
+        let mut arena = AlignedArena::unwritten(bytes, "the sample order")?;
+        Ok((0..threads).map(move |_| SortBuffers {
+            t: [0, 1, 2].map(|axis| arena.array(if axis < axes { len } else { 0 })),
+            keys: [(); 2].map(|()| arena.array(len)),
+        }))
     }
 }
 
@@ -391,19 +378,17 @@ fn sort_parts<T: SimdReal>(
     // See `sort_by_tile`.
     let is_in_order = product(&tiling.counts()) == 1;
     let len = longest_batch(tiling, samples).next_multiple_of(LOCATE_CHUNK);
-    let [offsets, indices] = [axes, 2].map(|arrays| product(&[threads.count().min(schedule.parts.len()), arrays, len]));
-    let bytes = sum(&[AlignedArena::bytes::<T>(offsets), AlignedArena::bytes::<u32>(indices)]);
-    let mut arena = AlignedArena::unwritten(bytes, "the sample order")?;
-    let (mut offsets, mut indices) = (arena.array(offsets), arena.array(indices));
-    let (buffer_t, keys) = (SharedSlice::new(&mut offsets), SharedSlice::new(&mut indices));
-    let buffers = SortBuffers { axes, len, t: buffer_t, keys, taken: AtomicUsize::new(0) };
+    let count = threads.count().min(schedule.parts.len());
+    let mut buffers = SortBuffers::allocate(count, axes, len)?;
+    let pool = Pool::filled(count, || Ok(buffers.next().expect("there are buffers for each thread")))?;
+    let allocate = || Ok(SortBuffers::allocate(1, axes, len)?.next().expect("there are buffers for a thread"));
     let vectors = VectorDigits::new(tiling.buffer_len(), tiling.layout.cells);
     let t = t.each_mut().map(|t| SharedSlice::new(t));
     let sorted = SharedSlice::new(sorted);
     threads.run_with(
         schedule.parts.len(),
-        || buffers.take(),
-        |buffer, i| {
+        || pool.take_or_wait(allocate),
+        |buffers, i| {
             let part = &schedule.parts[nth_in_lanes(i, schedule.parts.len(), threads.count())];
             let origin = TilePlacement::new(tiling, &schedule.tiles[part.tile]).origin.map(|cell| cell as u32);
             for batch in batches(&part.points) {
@@ -413,8 +398,8 @@ fn sort_parts<T: SimdReal>(
                     // SAFETY: batches do not overlap, and these elements are overwritten after they were read.
                     Some(_) => unsafe { &*t[axis].part(batch.start, batch.len()) },
                 });
-                level.run(LocationKernel { windows, tiling, origin, k, buffer });
-                let SortBuffer { t: unsorted, keys } = buffer;
+                level.run(LocationKernel { windows, tiling, origin, k, buffers });
+                let SortBuffers { t: unsorted, keys } = &mut **buffers;
                 let (start, len) = (batch.start, batch.len());
                 // The thread with the last samples writes the elements behind them.
                 let padding = if batch.end == samples { PADDING } else { 0 };
@@ -453,18 +438,18 @@ fn reorder<T: Copy, const AXES: usize>(keys: &[u32], unsorted: [&[T]; 3], mut t:
     }
 }
 
-/// The location of a batch's samples: writes their keys and offsets to a buffer.
-struct LocationKernel<'a, 'b, T> {
+/// The location of a batch's samples: writes their keys and offsets to the sort buffers.
+struct LocationKernel<'a, T> {
     windows: &'a Windows<'a, T>,
     tiling: &'a Tiling,
     /// The first cell of the tile.
     origin: [u32; 3],
     /// The samples' coordinates on each axis.
     k: [&'a [T]; 3],
-    buffer: &'a mut SortBuffer<'b, T>,
+    buffers: &'a mut SortBuffers<T>,
 }
 
-impl<T: SimdReal> Kernel for LocationKernel<'_, '_, T> {
+impl<T: SimdReal> Kernel for LocationKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -472,7 +457,7 @@ impl<T: SimdReal> Kernel for LocationKernel<'_, '_, T> {
         let windows = *self.windows;
         let [row, rows, _] = self.tiling.extent;
         let strides = [1, row as u32, (row * rows) as u32];
-        let SortBuffer { t, keys: [keys, _] } = self.buffer;
+        let SortBuffers { t, keys: [keys, _] } = self.buffers;
         for axis in 0..windows.k.len() {
             let (origin, stride) = (self.origin[axis], pack_key(strides[axis], 0));
             let locate = |chunk: usize, k: &[T; LOCATE_CHUNK], t: &mut [T; LOCATE_CHUNK], keys: &mut [u32]| {
