@@ -56,8 +56,42 @@ fn dense_centres_keep_the_tolerance() {
     check::<f64>(&[32, 32, 32], &kooshball, &[1e-6, 1e-9, 1e-12]);
 }
 
+/// Checks that a plan meets the tolerance, beside a direct sum in double precision, with the same bytes for any number
+/// of threads.
+fn check_with_threads<T: Real>(random: &mut Random, dims: &[usize], samples: usize, tolerance: f64) {
+    let voxel_count = dims.iter().product();
+    let mut k = random.trajectory::<T>(dims.len(), samples);
+    for (k, corners) in k.iter_mut().zip(corners::<T>(dims.len())) {
+        k[..corners.len()].copy_from_slice(&corners);
+    }
+    let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(voxel_count));
+    let wide_k = wide_lists(&k);
+    let exact = Options { method: Method::Exact, threads: 2, ..Options::default() };
+    let exact = Plan::new(&Geometry::new(dims, &slices(&wide_k)), &exact).unwrap();
+    let (mut right_image, mut right_values) = (poisoned(voxel_count), poisoned(samples));
+    exact.adjoint(&wide(&d), &mut right_image).unwrap();
+    exact.forward(&wide(&x), &mut right_values).unwrap();
+    let results = [1, 2, 5].map(|threads| {
+        let options = Options { threads, ..nufft(Window::default(), tolerance) };
+        let plan = Plan::new(&Geometry::new(dims, &slices(&k)), &options).unwrap();
+        let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
+        plan.adjoint(&d, &mut image).unwrap();
+        plan.forward(&x, &mut values).unwrap();
+        (image, values)
+    });
+    let at = format!("{} {dims:?}, seed {}", T::NAME, random.seed);
+    assert!(results[0] == results[1] && results[0] == results[2], "{at}: threads change the bytes");
+    let (image, values) = &results[0];
+    for (name, error) in
+        [("adjoint", fair_distance(image, &right_image, &d)), ("forward", fair_distance(values, &right_values, &x))]
+    {
+        // Images of a few voxels do not average.
+        assert!(error <= 2.0 * tolerance, "{at}, {name}: {error:e} > {tolerance:e}");
+    }
+}
+
 /// On the CPU, a small grid is one tile, whose windows reach its own first cells, and thousands of samples are several
-/// parts of it. Small, long and large grids meet the tolerance, with the same bytes for any number of threads.
+/// parts of it. Small, long and large grids meet the tolerance.
 #[test]
 fn grids_of_one_tile_meet_the_tolerance_with_any_number_of_threads() {
     fn check<T: Real>(tolerance: f64) {
@@ -68,42 +102,22 @@ fn grids_of_one_tile_meet_the_tolerance_with_any_number_of_threads() {
         for is_long in [2, 3].into_iter().flat_map(of_bits) {
             let length = |(long, least)| if long { least + random.below(12) } else { 1 + random.below(9) };
             let dims: Vec<usize> = is_long.into_iter().zip([61, 33, 33]).map(length).collect();
-            let (samples, voxel_count) = (9000, dims.iter().product());
-            let mut k = random.trajectory::<T>(dims.len(), samples);
-            for (k, corners) in k.iter_mut().zip(corners::<T>(dims.len())) {
-                k[..corners.len()].copy_from_slice(&corners);
-            }
-            let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(voxel_count));
-            let wide_k = wide_lists(&k);
-            let exact = Options { method: Method::Exact, threads: 2, ..Options::default() };
-            let exact = Plan::new(&Geometry::new(&dims, &slices(&wide_k)), &exact).unwrap();
-            let (mut right_image, mut right_values) = (poisoned(voxel_count), poisoned(samples));
-            exact.adjoint(&wide(&d), &mut right_image).unwrap();
-            exact.forward(&wide(&x), &mut right_values).unwrap();
-            let results = [1, 2, 5].map(|threads| {
-                let options = Options { threads, ..nufft(Window::default(), tolerance) };
-                let plan = Plan::new(&Geometry::new(&dims, &slices(&k)), &options).unwrap();
-                let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
-                plan.adjoint(&d, &mut image).unwrap();
-                plan.forward(&x, &mut values).unwrap();
-                (image, values)
-            });
-            let at = format!("{} {dims:?}, seed {}", T::NAME, random.seed);
-            assert!(results[0] == results[1] && results[0] == results[2], "{at}: threads change the bytes");
-            let (image, values) = &results[0];
-            for (name, error) in [
-                ("adjoint", fair_distance(image, &right_image, &d)),
-                ("forward", fair_distance(values, &right_values, &x)),
-            ] {
-                // Images of a few voxels do not average.
-                assert!(error <= 2.0 * tolerance, "{at}, {name}: {error:e} > {tolerance:e}");
-            }
+            check_with_threads::<T>(&mut random, &dims, 9000, tolerance);
         }
     }
     for _ in 0..3 {
         check::<f32>(1e-4);
         check::<f64>(1e-9);
     }
+}
+
+/// On the CPU, the parts of several tiles alternate if the values are more than the cache can hold.
+#[test]
+fn many_samples_in_few_tiles_meet_the_tolerance_with_any_number_of_threads() {
+    let mut random = Random::fresh();
+    let dims = [350 + random.below(100), 2 + random.below(3)];
+    check_with_threads::<f32>(&mut random, &dims, 1_200_000, 1e-4);
+    check_with_threads::<f64>(&mut random, &dims, 600_000, 1e-9);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The samples of a plan, sorted for one grid and window, and the buffers of the threads.
 
-use super::merging::{least_spare_buffers, MergeProgress, TileBuffer};
-use super::schedule::{most_parts, Schedule};
+use super::merging::{MergeProgress, TileBuffer};
+use super::schedule::{PartOrder, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
@@ -75,6 +75,11 @@ impl CallShape {
         let (together, spreadings) = if has_array_tasks { (1, threads.min(arrays).max(1)) } else { (arrays, 1) };
         CallShape { threads, together, spreadings }
     }
+
+    /// Returns the order of the parts of `samples` samples.
+    fn part_order<T>(&self, tiling: &Tiling, samples: usize) -> PartOrder {
+        PartOrder::choose::<T>(tiling, samples, self.together)
+    }
 }
 
 /// Lengths in elements and numbers of buffers.
@@ -104,7 +109,7 @@ impl BufferLengths {
             taps: taps_len(tiling),
             values: per_array(longest_batch(tiling, samples)),
             columns: if tiling.shares_rows::<T>() { CHUNK * tiling.layout.columns_len() } else { 0 },
-            spare: least_spare_buffers(most_parts(tiling, samples)) + helpful,
+            spare: shape.part_order::<T>(tiling, samples).most_left_sums(tiling, samples) + helpful,
             tiles: product(&tiling.counts()),
         }
     }
@@ -203,9 +208,9 @@ impl<T: SimdReal> Gridder<T> {
             );
         }
         let tiling = Tiling::new::<T>(level, grid, window[0].len());
-        let samples = SortedSamples::new(threads, level, k, grid, &tiling)?;
         let has_array_tasks = is_task_per_array(threads.count(), count, grid, size_of::<Complex<T>>());
         let shape = CallShape::new(has_array_tasks, threads.count(), arrays);
+        let samples = SortedSamples::new(threads, level, k, grid, &tiling, shape.part_order::<T>(&tiling, count))?;
         let sizes = BufferLengths::new::<T>(&tiling, count, shape);
         let suffices = |buffers: &&Arc<GriddingBuffers<T>>| {
             buffers.shape.spreadings >= shape.spreadings && buffers.sizes.suffices(&sizes)

@@ -16,16 +16,6 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 /// The cells of a tile's buffer, for each array of a call.
 pub type TileBuffer<T> = Aligned<Complex<T>>;
 
-/// Returns the number of additional buffers without which threads could wait for each other for ever, for tiles of at
-/// most `parts` parts.
-///
-/// If all threads wait for a buffer, then the parts that were begun are complete. They are all parts of the tiles
-/// before one tile, which are on the grid, and the first parts of this tile. The sums of these are at most one for each
-/// level of pairs.
-pub fn least_spare_buffers(parts: usize) -> usize {
-    parts.next_power_of_two().ilog2() as usize
-}
-
 /// Sums that the threads of one spreading leave for each other, and the buffers for them.
 pub struct MergeProgress<T> {
     /// For each tile, the number of neighbours that must still be added before it, and 1 until its total is complete.
@@ -58,6 +48,11 @@ enum SumKey {
 
 impl<T> MergeProgress<T> {
     /// Creates the lists for a spreading to `tiles` tiles by at most `threads` threads, with these additional buffers.
+    ///
+    /// Their number must be at least [`PartOrder::most_left_sums`]. Otherwise all threads could wait for a buffer, with
+    /// all parts complete that were begun.
+    ///
+    /// [`PartOrder::most_left_sums`]: super::schedule::PartOrder::most_left_sums
     pub fn new(tiles: usize, threads: usize, spare: impl ExactSizeIterator<Item = TileBuffer<T>>) -> Result<Self> {
         let what = "the order of tiles";
         let mut remaining = try_reserve(tiles, what)?;
@@ -247,7 +242,7 @@ impl<T> Drop for TaskGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::gridding::schedule::most_parts;
+    use crate::backend::cpu::gridding::schedule::PartOrder;
     use crate::backend::cpu::gridding::tiling::Tiling;
     use crate::backend::cpu::simd::Level;
     use std::sync::atomic::AtomicUsize;
@@ -303,30 +298,54 @@ mod tests {
         merged.into_inner().unwrap()
     }
 
-    /// Schedules of one, few and many tiles, with dense and empty ones.
-    fn schedules() -> Vec<(Tiling, Schedule)> {
-        let schedule = |grid: &[usize], points: &dyn Fn(usize) -> usize| {
+    /// A schedule, and the smallest number of additional buffers with which threads cannot wait for each other for ever.
+    struct TestSchedule {
+        tiling: Tiling,
+        schedule: Schedule,
+        least_spare: usize,
+    }
+
+    /// Schedules of one, few and many tiles, with dense and empty ones, in both orders. The samples of all tiles
+    /// alternate, or those of a tile follow one another.
+    fn schedules() -> Vec<TestSchedule> {
+        let mut schedules = Vec::new();
+        let mut add = |grid: &[usize], points: &dyn Fn(usize) -> usize| {
             let tiling = Tiling::new::<f32>(Level::all()[0], grid, 4);
             let tiles = tiling.counts().iter().product();
             let mut starts = vec![0];
             (0..tiles).for_each(|tile| starts.push(starts[tile] + points(tile)));
-            let schedule = Schedule::new(&tiling, &starts).unwrap();
-            (tiling, schedule)
+            let samples = starts[tiles];
+            let mut alternating: Vec<u32> = (0..samples as u32).collect();
+            starts.windows(2).for_each(|ends| {
+                let points = &mut alternating[ends[0]..ends[1]];
+                let len = points.len();
+                points.iter_mut().enumerate().for_each(|(i, m)| *m = (i * samples / len) as u32);
+            });
+            let consecutive: Vec<u32> = (0..samples as u32).collect();
+            for (order, sorted) in [
+                (PartOrder::ByTile, &alternating),
+                (PartOrder::BySample, &alternating),
+                (PartOrder::BySample, &consecutive),
+            ] {
+                let schedule = Schedule::new(&tiling, &starts, sorted, order).unwrap();
+                schedules.push(TestSchedule { tiling, schedule, least_spare: order.most_left_sums(&tiling, samples) });
+            }
         };
-        vec![
-            schedule(&[40, 40], &|_| 100),
-            schedule(&[40, 40], &|_| 3 << 20),
-            schedule(&[40, 40], &|_| 77_777),
-            schedule(&[400, 300], &|tile| 100 * (tile % 3)),
-            schedule(&[400, 300], &|tile| if tile % 7 == 3 { 100_000 } else { 1000 * (tile % 2) }),
-            schedule(&[128, 64, 64], &|tile| if tile == 5 { 1 << 20 } else { 5000 }),
-        ]
+        add(&[40, 40], &|_| 100);
+        add(&[40, 40], &|_| 3 << 20);
+        add(&[40, 40], &|_| 77_777);
+        add(&[150, 100], &|tile| if tile == 3 { 0 } else { 77_777 });
+        add(&[150, 100], &|tile| if tile == 2 { 3 << 20 } else { 10 });
+        add(&[400, 300], &|tile| 100 * (tile % 3));
+        add(&[400, 300], &|tile| if tile % 7 == 3 { 100_000 } else { 1000 * (tile % 2) });
+        add(&[128, 64, 64], &|tile| if tile == 5 { 1 << 20 } else { 5000 });
+        schedules
     }
 
     /// Neighbours know each other, and tiles come in the order of their colours.
     #[test]
     fn neighbours_are_predecessors_or_successors() {
-        for (tiling, schedule) in schedules() {
+        for TestSchedule { tiling, schedule, .. } in schedules() {
             let tiles = schedule.tiles.len();
             assert_eq!(tiles, tiling.counts().iter().product::<usize>());
             let mut predecessors = vec![0; tiles];
@@ -338,9 +357,7 @@ mod tests {
             }
             assert!(schedule.tiles.iter().map(|tile| tile.predecessors).eq(predecessors));
             let parts = schedule.tiles.iter().map(|tile| tile.parts as usize);
-            assert_eq!(schedule.parts.len(), parts.clone().sum::<usize>());
-            let samples: usize = schedule.parts.iter().map(|part| part.points.len()).sum();
-            assert!(parts.max().unwrap() <= most_parts(&tiling, samples));
+            assert_eq!(schedule.parts.len(), parts.sum::<usize>());
         }
     }
 
@@ -348,9 +365,8 @@ mod tests {
     /// that cannot block and with more; no tile is merged before its predecessors.
     #[test]
     fn sums_are_in_the_fixed_order() {
-        for (i, (tiling, schedule)) in schedules().iter().enumerate() {
-            let samples = schedule.parts.iter().map(|part| part.points.len()).sum();
-            let least = least_spare_buffers(most_parts(tiling, samples));
+        for (i, TestSchedule { schedule, least_spare, .. }) in schedules().iter().enumerate() {
+            let least = *least_spare;
             for (threads, spare) in [(1, least), (2, least), (7, least), (3, least + 3), (8, least + 20)] {
                 let mut progress = progress(schedule, threads, spare);
                 for run_index in 0..3 {
@@ -379,9 +395,9 @@ mod tests {
     /// If a task panics, threads that wait for buffers go on, and the next spreading has all buffers but those lost.
     #[test]
     fn a_panic_blocks_no_thread() {
-        let (tiling, schedule) = &schedules()[1];
-        let least = least_spare_buffers(schedule.parts.len());
-        assert_eq!(tiling.counts(), [1, 1, 1]);
+        let TestSchedule { schedule, least_spare: least, .. } = &schedules()[3];
+        let least = *least;
+        assert_eq!(schedule.tiles.len(), 1);
         let mut progress = progress(schedule, 4, least);
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             run(schedule, &progress, 4, |part| {

@@ -2,12 +2,15 @@
 //!
 //! A tile of many samples is divided into parts, so that the work is divided by samples rather than by tiles. The sums
 //! of a tile's parts are added in pairs. The tile's total is then added to the grid after the neighbours that precede
-//! it in this order. So every cell receives its sums in the same order for any number of threads (merging.rs).
+//! it in this order. So every cell receives its sums in the same order for any number of threads (merging.rs). The
+//! order in which parts begin does not matter for that, and is chosen for speed: see [`PartOrder`].
 //!
 //! The first tile that reaches a cell stores its sum there, so that the grid need not be cleared in advance.
 
 use super::tiling::Tiling;
 use crate::base::error::{try_reserve, try_vec, Result};
+use crate::base::sizes::product;
+use num_complex::Complex;
 use std::ops::Range;
 
 /// Minimum number of samples of a part, if its tile has them: its buffer is cleared and added to another.
@@ -27,7 +30,7 @@ pub fn longest_part(tiling: &Tiling, samples: usize) -> usize {
 }
 
 /// Returns the maximum number of parts of a tile, among `samples` samples.
-pub fn most_parts(tiling: &Tiling, samples: usize) -> usize {
+fn most_parts(tiling: &Tiling, samples: usize) -> usize {
     samples.div_ceil(longest_part(tiling, samples)).max(1)
 }
 
@@ -37,6 +40,54 @@ fn part_share(tiling: &Tiling) -> usize {
         PART_SHARE
     } else {
         PART_SHARE_OF_LARGE_TILES
+    }
+}
+
+/// Minimum number of bytes of a call's values for [`PartOrder::BySample`]. Fewer remain in the processor's cache.
+const MIN_BYTES_BY_SAMPLE: usize = 8 << 20;
+/// Minimum number of parts of a tile for [`PartOrder::BySample`], on average.
+const MIN_PARTS_BY_SAMPLE: usize = 4;
+
+/// The order in which the parts of different tiles begin.
+#[derive(Clone, Copy, PartialEq)]
+pub enum PartOrder {
+    /// The parts of a tile follow one another, so that few sums exist at a time.
+    ByTile,
+    /// Parts follow one another as their first samples do in the caller's order. Samples of different tiles may
+    /// alternate in that order, and each tile reads and writes a few values of nearly every cache line. In this order,
+    /// tiles do so while the line is in the cache.
+    BySample,
+}
+
+impl PartOrder {
+    /// Chooses the order for `samples` samples and calls with `arrays` arrays.
+    pub fn choose<T>(tiling: &Tiling, samples: usize, arrays: usize) -> PartOrder {
+        let tiles = product(&tiling.counts());
+        let bytes = |elements: usize| product(&[arrays, elements, size_of::<Complex<T>>()]);
+        let sums = product(&[PartOrder::BySample.most_left_sums(tiling, samples), tiling.buffer_len()]);
+        let has_many_parts = most_parts(tiling, samples) >= product(&[MIN_PARTS_BY_SAMPLE, tiles]);
+        // The sums also take memory, and should not take more than the values.
+        if tiles > 1 && has_many_parts && bytes(samples) >= MIN_BYTES_BY_SAMPLE.max(bytes(sums)) {
+            PartOrder::BySample
+        } else {
+            PartOrder::ByTile
+        }
+    }
+
+    /// Returns the maximum number of sums that are left for others in a spreading of `samples` samples if all parts
+    /// that were begun are complete.
+    ///
+    /// The parts of a tile that were begun are its first ones. Their sums are at most one for each level of pairs, and
+    /// one if the tile is complete. By tile, all tiles before one tile are on the grid, and no part of a later tile was
+    /// begun.
+    pub fn most_left_sums(self, tiling: &Tiling, samples: usize) -> usize {
+        let levels = |parts: usize| parts.next_power_of_two().ilog2() as usize;
+        let (parts, tiles) = (most_parts(tiling, samples), product(&tiling.counts()));
+        match self {
+            PartOrder::ByTile => levels(parts),
+            // The logarithm of a mean is at least the mean of logarithms. Each tile may have one part that is not full.
+            PartOrder::BySample => product(&[tiles, levels(1 + parts.div_ceil(tiles)) + 1]),
+        }
     }
 }
 
@@ -125,12 +176,11 @@ impl Schedule {
         Schedule { parts: Vec::new(), tiles: Vec::new(), successors: Vec::new() }
     }
 
-    /// Creates the schedule of tiles whose samples begin at these positions of the sorted order; the last entry is the
-    /// end.
+    /// Creates the schedule of tiles whose samples begin at these positions of `sorted`; the last entry is the end.
+    /// `sorted` contains the indices of the samples of each tile in the caller's order.
     ///
-    /// Tiles are ordered by colour (parity along each axis), since tiles of one colour share no cells. The parts of a
-    /// tile follow one another, so that few of their sums exist at a time.
-    pub fn new(tiling: &Tiling, starts: &[usize]) -> Result<Schedule> {
+    /// Tiles are ordered by colour (parity along each axis), since tiles of one colour share no cells.
+    pub fn new(tiling: &Tiling, starts: &[usize], sorted: &[u32], part_order: PartOrder) -> Result<Schedule> {
         let what = "the order of tiles";
         let longest = longest_part(tiling, starts[starts.len() - 1]);
         let parts_of = |points: usize| points.div_ceil(longest).max(1);
@@ -161,6 +211,10 @@ impl Schedule {
                 first_regions: 0,
             });
             pairs += count as u32 - 1;
+        }
+        if part_order == PartOrder::BySample {
+            // The place of a tile without samples does not matter.
+            parts.sort_unstable_by_key(|part: &TilePart| (sorted.get(part.points.start), part.tile));
         }
         let mut schedule = Schedule { parts, tiles, successors: Vec::new() };
         schedule.find_neighbours(tiling, &places)?;
@@ -282,6 +336,52 @@ fn region_bits(reached: [[bool; 3]; 3]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::cpu::simd::Level;
+
+    /// Parts begin by sample if few tiles have many samples, and by tile otherwise.
+    #[test]
+    fn parts_of_few_dense_tiles_begin_by_sample() {
+        let order = |grid: &[usize], samples, arrays| {
+            let tiling = Tiling::new::<f32>(Level::all()[0], grid, 4);
+            match PartOrder::choose::<f32>(&tiling, samples, arrays) {
+                PartOrder::ByTile => "tile",
+                PartOrder::BySample => "sample",
+            }
+        };
+        assert_eq!(order(&[240, 240], 1 << 20, 1), "sample");
+        assert_eq!(order(&[800, 24], 1_200_000, 1), "sample");
+        assert_eq!(order(&[240, 240], 1 << 19, 1), "tile");
+        assert_eq!(order(&[240, 240], 1 << 19, 2), "sample");
+        // One tile.
+        assert_eq!(order(&[40, 40], 1 << 24, 1), "tile");
+        // Few samples in each tile.
+        assert_eq!(order(&[1024, 1024], 1 << 24, 1), "tile");
+        assert_eq!(order(&[128, 128, 128], 1 << 24, 1), "tile");
+        // Sums of eight tiles in 3D take 17 MB.
+        assert_eq!(order(&[128, 32, 32], 1 << 20, 1), "tile");
+        assert_eq!(order(&[128, 32, 32], 1 << 24, 1), "sample");
+    }
+
+    /// By sample, parts begin in the order of their samples, and those of a tile keep their order.
+    #[test]
+    fn parts_by_sample_are_in_the_order_of_their_samples() {
+        let tiling = Tiling::new::<f32>(Level::all()[0], &[240, 240], 4);
+        let tiles = product(&tiling.counts());
+        let samples = 200_000;
+        // The samples of all tiles alternate.
+        let starts: Vec<usize> = (0..=tiles).map(|tile| tile * samples).collect();
+        let sorted: Vec<u32> =
+            (0..tiles).flat_map(|tile| (0..samples).map(move |i| (i * tiles + tile) as u32)).collect();
+        let schedule = Schedule::new(&tiling, &starts, &sorted, PartOrder::BySample).unwrap();
+        let first = |part: &TilePart| sorted[part.points.start];
+        assert!(schedule.parts.is_sorted_by_key(first));
+        let mut next = vec![0; tiles];
+        for part in &schedule.parts {
+            assert_eq!(part.index, next[part.tile]);
+            next[part.tile] += 1;
+        }
+        assert!(next.iter().zip(&schedule.tiles).all(|(&next, tile)| next == tile.parts as usize && next > 1));
+    }
 
     /// The bits of regions are those of the definition, for every combination of regions that are reached.
     #[test]

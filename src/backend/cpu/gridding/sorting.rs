@@ -1,7 +1,7 @@
 //! Sorts samples by tile, and within a tile by the vector in which their windows start, several thousand at a time.
 
 use super::keys::{pack_key, unpack_key, VectorDigits, BATCH};
-use super::schedule::{longest_part, Schedule, TilePlacement};
+use super::schedule::{longest_part, PartOrder, Schedule, TilePlacement};
 use super::tiling::{Tiling, CACHE_LINE};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::task_order::nth_in_lanes;
@@ -41,7 +41,14 @@ pub struct SortedSamples<T> {
 
 impl<T: SimdReal> SortedSamples<T> {
     /// Sorts samples at `k`; `grid` appears in an error.
-    pub fn new(threads: &Threads, level: Level, k: &[&[T]], grid: &[usize], tiling: &Tiling) -> Result<Self> {
+    pub fn new(
+        threads: &Threads,
+        level: Level,
+        k: &[&[T]],
+        grid: &[usize],
+        tiling: &Tiling,
+        part_order: PartOrder,
+    ) -> Result<Self> {
         let tiles = checked_product(&tiling.counts(), "the tiles of the grid")?;
         if tiles > u32::MAX as usize {
             bail!(
@@ -56,7 +63,7 @@ impl<T: SimdReal> SortedSamples<T> {
         let windows = Windows { k, width: tiling.width(), size: tiling.size };
         let mut samples = Self::unsorted(windows.samples(), k.len())?;
         let starts = sort_by_tile(threads, level, &windows, tiling, tiles, &mut samples)?;
-        samples.schedule = Schedule::new(tiling, &starts)?;
+        samples.schedule = Schedule::new(tiling, &starts, &samples.order, part_order)?;
         sort_parts(threads, level, &windows, tiling, &mut samples)?;
         Ok(samples)
     }

@@ -46,7 +46,7 @@ impl<T: SimdReal> Gridder<T> {
                 if progress.add_siblings(schedule, part, &mut work.cells, add) {
                     progress.add_tile(schedule, part.tile, &mut work.cells, merge);
                 }
-                // Every thread has a buffer when it takes a part: see `least_spare_buffers`.
+                // Every thread has a buffer when it takes a part: see `MergeProgress::new`.
                 progress.replace(&mut work.cells);
                 task.end();
             },
