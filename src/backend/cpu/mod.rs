@@ -8,6 +8,7 @@ pub mod direct;
 pub mod fft;
 pub mod gridding;
 mod off_resonance;
+mod reached_columns;
 pub mod simd;
 mod task_order;
 pub mod thread_pool;
@@ -242,10 +243,10 @@ impl<T: SimdReal> Backend<T> for Cpu {
         GridFft::<T>::bytes(self.threads.count(), self.level, grid)
     }
     fn grid_to_image(&self, f: &GridFft<T>, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
-        f.grid_to_image(&self.threads, grid, image);
+        f.grid_to_image(&self.threads, grid, image, None);
     }
     fn image_to_grid(&self, f: &GridFft<T>, image: &[Complex<T>], grid: &mut [Complex<T>]) {
-        f.image_to_grid(&self.threads, image, grid);
+        f.image_to_grid(&self.threads, image, grid, None);
     }
 
     fn samples_to_image(
@@ -260,7 +261,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         if !g.has_task_per_array(&self.threads, arrays) {
             g.spread(&self.threads, values, grid);
             interrupt::check("an adjoint transform")?;
-            f.grid_to_image(&self.threads, grid, image);
+            f.grid_to_image(&self.threads, grid, image, Some(g.reached()));
             return Ok(());
         }
         let (grid, image) = (SharedSlice::new(grid), SharedSlice::new(image));
@@ -268,7 +269,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
             // SAFETY: each task has its own array.
             let (grid, image) = unsafe { (array.part_mut(&grid), array.part_mut(&image)) };
             g.spread(threads, array.part(values), grid);
-            f.grid_to_image(threads, grid, image);
+            f.grid_to_image(threads, grid, image, Some(g.reached()));
         });
         Ok(())
     }
@@ -282,7 +283,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
     ) -> Result<()> {
         let arrays = g.arrays(values.len(), grid.len());
         if !g.has_task_per_array(&self.threads, arrays) {
-            f.image_to_grid(&self.threads, image, grid);
+            f.image_to_grid(&self.threads, image, grid, Some(g.reached()));
             interrupt::check("a forward transform")?;
             g.interpolate(&self.threads, grid, values);
             return Ok(());
@@ -291,7 +292,7 @@ impl<T: SimdReal> Backend<T> for Cpu {
         each_array(&self.threads, arrays, |threads, array| {
             // SAFETY: each task has its own array.
             let (grid, values) = unsafe { (array.part_mut(&grid), array.part_mut(&values)) };
-            f.image_to_grid(threads, array.part(image), grid);
+            f.image_to_grid(threads, array.part(image), grid, Some(g.reached()));
             g.interpolate(threads, grid, values);
         });
         Ok(())

@@ -2,7 +2,7 @@
 //! convolver.rs convolves on the doubled grid, any_length.rs transforms lines of any length.
 //!
 //! Axes are transformed one after another. Lines of zeros are not transformed for the grid, and cropped lines are not
-//! transformed for the image. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
+//! transformed for the image; neither are columns of the grid that no sample's window reaches. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
 //!
 //! rustfft is not used because it transforms one line at a time without pruning: lines would have to be gathered, and
 //! zeros transformed. The tests use it as reference. For whole rows in double precision it is faster: examples/ffts.rs
@@ -12,6 +12,7 @@ pub mod any_length;
 pub mod convolver;
 pub(super) mod lanes;
 
+use super::reached_columns::ReachedColumns;
 use super::simd::Level;
 use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
@@ -111,8 +112,15 @@ impl<T: SimdReal> GridFft<T> {
         sum(&[lines, product(&[grid.len(), longest, 16 * size_of::<T>()])])
     }
 
-    /// Implements [`crate::backend::Backend::grid_to_image`].
-    pub fn grid_to_image(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
+    /// Implements [`crate::backend::Backend::grid_to_image`]. All columns of the grid that are not `reached` must be
+    /// zero; by default, all are reached.
+    pub fn grid_to_image(
+        &self,
+        threads: &Threads,
+        grid: &mut [Complex<T>],
+        image: &mut [Complex<T>],
+        reached: Option<&ReachedColumns>,
+    ) {
         let [cells, voxels] = self.cells_and_voxels(grid.len(), image.len());
         let (grid, image) = (SharedSlice::new(grid), SharedSlice::new(image));
         self.transform_in_groups(threads, grid.len() / cells, |arrays| {
@@ -123,18 +131,25 @@ impl<T: SimdReal> GridFft<T> {
                     image.part(arrays.start * voxels, arrays.len() * voxels),
                 )
             };
-            self.to_image(threads, grid, image);
+            self.to_image(threads, grid, image, reached);
         });
     }
 
-    /// Implements [`crate::backend::Backend::image_to_grid`].
-    pub fn image_to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
+    /// Implements [`crate::backend::Backend::image_to_grid`]. Columns of the grid that are not `reached` have no
+    /// meaning afterwards; by default, all are reached.
+    pub fn image_to_grid(
+        &self,
+        threads: &Threads,
+        image: &[Complex<T>],
+        grid: &mut [Complex<T>],
+        reached: Option<&ReachedColumns>,
+    ) {
         let [cells, voxels] = self.cells_and_voxels(grid.len(), image.len());
         let grid = SharedSlice::new(grid);
         self.transform_in_groups(threads, grid.len() / cells, |arrays| {
             // SAFETY: each group has its own arrays.
             let grid = unsafe { grid.part(arrays.start * cells, arrays.len() * cells) };
-            self.to_grid(threads, &image[arrays.start * voxels..arrays.end * voxels], grid);
+            self.to_grid(threads, &image[arrays.start * voxels..arrays.end * voxels], grid, reached);
         });
     }
 
@@ -169,17 +184,23 @@ impl<T: SimdReal> GridFft<T> {
     }
 
     /// Transforms the grids of one or several arrays to images.
-    fn to_image(&self, threads: &Threads, grid: &mut [Complex<T>], image: &mut [Complex<T>]) {
+    fn to_image(
+        &self,
+        threads: &Threads,
+        grid: &mut [Complex<T>],
+        image: &mut [Complex<T>],
+        reached: Option<&ReachedColumns>,
+    ) {
         let [x, y, z] = &self.axes;
         let (grid, image) = (SharedSlice::new(grid), SharedSlice::new(image));
         if z.grid > 1 {
-            self.transform_z(threads, &grid, true);
+            self.transform_z(threads, &grid, true, reached);
         }
         self.each_plane(
             threads,
             image.len() / (x.n * y.n),
             [x.grid.div_ceil(self.lanes), y.n.div_ceil(self.lanes)],
-            |buffer, plane, block| self.transform_columns(&grid, plane, block, true, buffer),
+            |buffer, plane, block| self.transform_columns(&grid, plane, block, true, buffer, reached),
             |buffer, plane, block| {
                 let (first, count) = self.line_block(block, y.n);
                 let from = self.plane_start(plane) + first * x.grid;
@@ -193,7 +214,13 @@ impl<T: SimdReal> GridFft<T> {
     }
 
     /// Transforms the images of one or several arrays to grids.
-    fn to_grid(&self, threads: &Threads, image: &[Complex<T>], grid: &mut [Complex<T>]) {
+    fn to_grid(
+        &self,
+        threads: &Threads,
+        image: &[Complex<T>],
+        grid: &mut [Complex<T>],
+        reached: Option<&ReachedColumns>,
+    ) {
         let [x, y, z] = &self.axes;
         let grid = SharedSlice::new(grid);
         self.each_plane(
@@ -210,10 +237,10 @@ impl<T: SimdReal> GridFft<T> {
                 // SAFETY: each task has its own rows of the grid, and no code writes to the image in the meantime.
                 unsafe { self.level.run(LaneTransform { fft: &x.fft, inverse: false, from, to, buffer }.kernel()) };
             },
-            |buffer, plane, block| self.transform_columns(&grid, plane, block, false, buffer),
+            |buffer, plane, block| self.transform_columns(&grid, plane, block, false, buffer, reached),
         );
         if z.grid > 1 {
-            self.transform_z(threads, &grid, false);
+            self.transform_z(threads, &grid, false, reached);
         }
     }
 
@@ -268,16 +295,26 @@ impl<T: SimdReal> GridFft<T> {
         block: usize,
         to_image: bool,
         buffer: &mut [T],
+        reached: Option<&ReachedColumns>,
     ) {
         let [x, y, _] = &self.axes;
         let (first, count) = self.line_block(block, x.grid);
+        if reached.is_some_and(|reached| !reached.contains_in_any_row(first, count)) {
+            return;
+        }
         let start = self.plane_start(plane) + first;
         // SAFETY: no two tasks have the same columns of the same plane.
         unsafe { self.transform_column_block(y, grid, start, x.grid, count, to_image, buffer) };
     }
 
     /// Transforms all columns along z in place: to the images' planes (`to_image`), or from them.
-    fn transform_z(&self, threads: &Threads, grid: &SharedSlice<'_, Complex<T>>, to_image: bool) {
+    fn transform_z(
+        &self,
+        threads: &Threads,
+        grid: &SharedSlice<'_, Complex<T>>,
+        to_image: bool,
+        reached: Option<&ReachedColumns>,
+    ) {
         let [x, y, z] = &self.axes;
         let blocks = x.grid.div_ceil(self.lanes);
         threads.run_with(
@@ -287,6 +324,9 @@ impl<T: SimdReal> GridFft<T> {
                 let (array, row) = (row / y.grid, row % y.grid);
                 for block in 0..blocks {
                     let (first, count) = self.line_block(block, x.grid);
+                    if reached.is_some_and(|reached| !reached.contains(row, first, count)) {
+                        continue;
+                    }
                     let start = (array * z.grid * y.grid + row) * x.grid + first;
                     // SAFETY: each task has its own row of columns of the grid.
                     unsafe { self.transform_column_block(z, grid, start, x.grid * y.grid, count, to_image, buffer) };

@@ -6,6 +6,7 @@ use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
 use crate::backend::cpu::array_tasks::is_task_per_array;
+use crate::backend::cpu::reached_columns::ReachedColumns;
 use crate::backend::cpu::simd::{Level, SimdReal};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
@@ -258,6 +259,11 @@ impl<T: SimdReal> Gridder<T> {
     #[inline(always)]
     pub(super) fn taps(&self, first: usize, count: usize, moved: bool, memory: &mut [T]) -> Taps<T> {
         self.polynomials.taps(self.level, &self.tiling, &self.samples, (first, count), moved, memory)
+    }
+
+    /// Returns the columns of the grid that windows reach.
+    pub fn reached(&self) -> &ReachedColumns {
+        &self.samples.reached
     }
 
     /// Returns the number of samples.

@@ -148,6 +148,11 @@ impl TilePlacement {
         }
     }
 
+    /// Returns the number of cells along an axis that belong to the tile itself.
+    pub fn own_cells(&self, axis: usize) -> usize {
+        self.regions[axis][2]
+    }
+
     /// Returns the region and the index of each plane or row of the buffer along an axis.
     pub fn lines(&self, axis: usize) -> impl Iterator<Item = (usize, usize)> {
         let bounds = self.regions[axis];

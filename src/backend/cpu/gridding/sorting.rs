@@ -3,6 +3,7 @@
 use super::keys::{pack_key, unpack_key, VectorDigits, BATCH};
 use super::schedule::{longest_part, PartOrder, Schedule, TilePlacement};
 use super::tiling::{Tiling, CACHE_LINE};
+use crate::backend::cpu::reached_columns::{ColumnMarks, ReachedColumns};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, Level, SimdReal};
 use crate::backend::cpu::task_order::nth_in_lanes;
 use crate::backend::cpu::thread_pool::Threads;
@@ -37,6 +38,8 @@ pub struct SortedSamples<T> {
     /// Samples of each tile in the caller's order, of which a batch is a part.
     pub order: Aligned<u32>,
     pub schedule: Schedule,
+    /// Columns of the grid that the samples' windows reach.
+    pub reached: ReachedColumns,
 }
 
 impl<T: SimdReal> SortedSamples<T> {
@@ -77,6 +80,7 @@ impl<T: SimdReal> SortedSamples<T> {
             keys: arena.array(padded),
             order: arena.array(samples),
             schedule: Schedule::empty(),
+            reached: ReachedColumns::none(),
         })
     }
 
@@ -90,7 +94,11 @@ impl<T: SimdReal> SortedSamples<T> {
     /// Estimates the bytes held for `samples` samples on a grid with this tiling.
     pub fn bytes(tiling: &Tiling, samples: usize) -> usize {
         let axes = tiling.taps.iter().filter(|&&taps| taps > 1).count();
-        sum(&[Self::bytes_of_arrays(samples, axes), Schedule::bytes(tiling, samples)])
+        sum(&[
+            Self::bytes_of_arrays(samples, axes),
+            Schedule::bytes(tiling, samples),
+            ReachedColumns::bytes(tiling.size),
+        ])
     }
 }
 
@@ -262,7 +270,7 @@ fn count_tiles(tiles: &[u32], counts: &mut [u32]) {
 ///
 /// # Safety
 ///
-/// No other thread uses these positions at the same time.
+/// The positions are inside the arrays, and no other thread uses them at the same time.
 unsafe fn place_samples<T: Copy, const AXES: usize>(
     samples: Range<usize>,
     tiles: &[u32],
@@ -270,43 +278,45 @@ unsafe fn place_samples<T: Copy, const AXES: usize>(
     order: &SharedSlice<u32>,
     axes: [(&[T], &SharedSlice<T>); AXES],
 ) {
+    // Addresses without a check of each: the compiler would read them again for every sample.
+    let (order, to) = (order.address(0), axes.map(|(_, t)| t.address(0)));
     // With dozens of tiles, the processor does not foresee the cache lines, and each write would wait for its line.
-    let prefetch_next = |next: u32| {
-        prefetch(order.address(next as usize).wrapping_byte_add(CACHE_LINE));
-        axes.iter().for_each(|(_, t)| prefetch(t.address(next as usize).wrapping_byte_add(CACHE_LINE)));
+    let prefetch_next = |next: usize| {
+        prefetch(order.wrapping_add(next).wrapping_byte_add(CACHE_LINE));
+        to.iter().for_each(|t| prefetch(t.wrapping_add(next).wrapping_byte_add(CACHE_LINE)));
     };
-    let place = |next: &mut [u32], samples: Range<usize>, tiles: &[u32]| {
-        let axes = axes.map(|(k, t)| (&k[samples.clone()], t));
-        for (i, (m, &tile)) in samples.zip(tiles).enumerate() {
-            let next = &mut next[tile as usize];
-            // SAFETY: passed on to the caller.
-            unsafe {
-                order.set(*next as usize, m as u32);
-                axes.iter().for_each(|(k, t)| t.set(*next as usize, k[i]));
-            }
-            *next += 1;
-            prefetch_next(*next);
+    let from = axes.map(|(k, _)| &k[samples.clone()]);
+    let tiles = &tiles[..samples.len()];
+    let place = |next: &mut [u32], i: usize| {
+        let next = &mut next[tiles[i] as usize];
+        let at = *next as usize;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            *order.add(at) = (samples.start + i) as u32;
+            (0..AXES).for_each(|axis| *to[axis].add(at) = from[axis][i]);
         }
+        *next += 1;
+        prefetch_next(at + 1);
     };
     let (rows, rest) = tiles.as_chunks::<TILE_ROW>();
-    for (row, first) in rows.iter().zip(samples.clone().step_by(TILE_ROW)) {
-        let row_samples = first..first + TILE_ROW;
-        if is_constant(row) {
-            let next = &mut next[row[0] as usize];
-            // SAFETY: passed on to the caller.
-            let order = unsafe { order.part(*next as usize, TILE_ROW) };
-            order.iter_mut().zip(first..).for_each(|(order, m)| *order = m as u32);
-            for (k, t) in axes {
-                // SAFETY: passed on to the caller.
-                unsafe { t.part(*next as usize, TILE_ROW) }.copy_from_slice(&k[row_samples.clone()]);
-            }
-            *next += TILE_ROW as u32;
-            prefetch_next(*next);
-        } else {
-            place(next, row_samples, row);
+    for (row, first) in rows.iter().zip((0..).step_by(TILE_ROW)) {
+        if !is_constant(row) {
+            (first..first + TILE_ROW).for_each(|i| place(next, i));
+            continue;
         }
+        let next = &mut next[row[0] as usize];
+        let at = *next as usize;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            (0..TILE_ROW).for_each(|i| *order.add(at + i) = (samples.start + first + i) as u32);
+            for (to, from) in to.iter().zip(&from) {
+                to.add(at).copy_from_nonoverlapping(from[first..first + TILE_ROW].as_ptr(), TILE_ROW);
+            }
+        }
+        *next += TILE_ROW as u32;
+        prefetch_next(at + TILE_ROW);
     }
-    place(next, samples.end - rest.len()..samples.end, rest);
+    (tiles.len() - rest.len()..tiles.len()).for_each(|i| place(next, i));
 }
 
 /// Returns whether all elements are equal.
@@ -381,7 +391,7 @@ fn sort_parts<T: SimdReal>(
     sorted: &mut SortedSamples<T>,
 ) -> Result<()> {
     let (samples, axes) = (windows.samples(), windows.k.len());
-    let SortedSamples { t, keys: sorted, schedule, .. } = sorted;
+    let SortedSamples { t, keys: sorted, schedule, reached, .. } = sorted;
     // See `sort_by_tile`.
     let is_in_order = product(&tiling.counts()) == 1;
     let len = longest_batch(tiling, samples).next_multiple_of(LOCATE_CHUNK);
@@ -392,12 +402,14 @@ fn sort_parts<T: SimdReal>(
     let vectors = VectorDigits::new(tiling.buffer_len(), tiling.layout.cells);
     let t = t.each_mut().map(|t| SharedSlice::new(t));
     let sorted = SharedSlice::new(sorted);
+    let marks = ColumnMarks::new(tiling.size)?;
     threads.run_with(
         schedule.parts.len(),
         || pool.take_or_wait(allocate),
         |buffers, i| {
             let part = &schedule.parts[nth_in_lanes(i, schedule.parts.len(), threads.count())];
-            let origin = TilePlacement::new(tiling, &schedule.tiles[part.tile]).origin.map(|cell| cell as u32);
+            let placement = TilePlacement::new(tiling, &schedule.tiles[part.tile]);
+            let origin = placement.origin.map(|cell| cell as u32);
             for batch in batches(&part.points) {
                 let k = [0, 1, 2].map(|axis| match windows.k.get(axis) {
                     None => &[][..],
@@ -415,6 +427,7 @@ fn sort_parts<T: SimdReal>(
                 sorted[len..].fill(0);
                 let keys = vectors.sort(keys.each_mut().map(|keys| &mut keys[..len]));
                 sorted[..len].copy_from_slice(keys);
+                mark_columns(tiling, &placement, keys, &marks);
                 let unsorted = unsorted.each_ref().map(|t| &t[..]);
                 let mut t = t.each_ref().map(|t| {
                     let [start, len] = if t.len() > 0 { [start, len + padding] } else { [0, 0] };
@@ -429,7 +442,27 @@ fn sort_parts<T: SimdReal>(
             }
         },
     );
+    *reached = marks.reached(tiling.taps[1])?;
     Ok(())
+}
+
+/// Marks the columns in which the windows of a batch start; all columns of its tile if there are more samples than
+/// columns.
+fn mark_columns(tiling: &Tiling, placement: &TilePlacement, keys: &[u32], marks: &ColumnMarks) {
+    let [x, y, _] = placement.origin;
+    // Interpolation loads whole vectors of cells, from any cell of the first vector on.
+    let loaded = (tiling.layout.window_vectors + 1) * tiling.layout.cells;
+    let own = [0, 1].map(|axis| placement.own_cells(axis));
+    if keys.len() >= own[1] * own[0].div_ceil(tiling.layout.cells) {
+        (y..y + own[1]).for_each(|row| marks.mark(row, x..x + own[0] + loaded));
+        return;
+    }
+    let [row, rows, _] = tiling.extent.map(|cells| cells as u32);
+    for &key in keys {
+        let (cell, _) = unpack_key(key);
+        let start = x + (cell % row) as usize / tiling.layout.cells * tiling.layout.cells;
+        marks.mark(y + (cell / row % rows) as usize, start..start + loaded);
+    }
 }
 
 /// Reorders the offsets of a batch's samples on the first AXES axes by its keys.
