@@ -111,6 +111,45 @@ fn grids_of_one_tile_meet_the_tolerance_with_any_number_of_threads() {
     }
 }
 
+/// Few samples leave most of the grid unused, where the numbers of earlier calls remain. They affect no later call.
+#[test]
+fn sums_that_overflow_affect_no_later_call() {
+    fn check<T: Real>(random: &mut Random, dims: &[usize], samples: usize, tolerance: f64) {
+        let k = random.trajectory::<T>(dims.len(), samples);
+        let voxel_count = dims.iter().product();
+        let options = Options { threads: 1 + random.below(3), ..nufft(Window::default(), tolerance) };
+        let plan = || Plan::new(&Geometry::new(dims, &slices(&k)), &options).unwrap();
+        let (d, x) = (random.complexes::<T>(samples), random.complexes::<T>(voxel_count));
+        let results = |plan: &Plan<T>| {
+            let (mut image, mut values) = (poisoned(voxel_count), poisoned(samples));
+            plan.forward(&x, &mut values).unwrap();
+            plan.adjoint(&d, &mut image).unwrap();
+            (image, values)
+        };
+        let (used, expected) = (plan(), results(&plan()));
+        // Sums of these numbers are infinite, and differences of the sums are not numbers.
+        let huge = Complex::new(T::of(0.5 * T::LARGEST), T::of(-0.5 * T::LARGEST));
+        let error = used.forward(&vec![huge; voxel_count], &mut poisoned(samples)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFinite);
+        assert!(results(&used) == expected, "{} {dims:?}, {samples} samples, seed {}", T::NAME, random.seed);
+        // A single sample may not overflow.
+        let result = used.adjoint(&vec![huge; samples], &mut poisoned(voxel_count));
+        assert!(result.is_ok() && samples == 1 || result.is_err_and(|error| error.kind() == ErrorKind::NotFinite));
+        assert!(results(&used) == expected, "{} {dims:?}, {samples} samples, seed {}", T::NAME, random.seed);
+    }
+    let mut random = Random::fresh();
+    for _ in 0..6 {
+        let plane = [200 + random.below(100), 100 + random.below(100)];
+        let volume = [60 + random.below(40), 30 + random.below(30), 20 + random.below(30)];
+        for samples in [1, 40, 1000, 20_000] {
+            check::<f32>(&mut random, &plane, samples, 1e-3);
+            check::<f32>(&mut random, &volume, samples, 1e-4);
+            check::<f64>(&mut random, &plane, samples, 1e-9);
+            check::<f64>(&mut random, &volume, samples, 1e-6);
+        }
+    }
+}
+
 /// On the CPU, the parts of several tiles alternate if the values are more than the cache can hold.
 #[test]
 fn many_samples_in_few_tiles_meet_the_tolerance_with_any_number_of_threads() {

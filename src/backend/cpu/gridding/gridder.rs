@@ -1,7 +1,7 @@
 //! The samples of a plan, sorted for one grid and window, and the buffers of the threads.
 
 use super::merging::{MergeProgress, TileBuffer};
-use super::schedule::{PartOrder, Schedule};
+use super::schedule::{PartOrder, Schedule, ScheduledTile};
 use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
@@ -57,6 +57,8 @@ pub struct ThreadBuffers<T> {
     pub columns: Aligned<T>,
 }
 
+/// The windows of a sparse tile's samples have at most one in this number of the cells of its buffer.
+const SPARSE_SHARE: usize = 2;
 /// Maximum number of bytes of the buffers of one spreading that only keep threads from waiting.
 const MAX_SPARE_BYTES: usize = 16 << 20;
 
@@ -106,7 +108,7 @@ impl BufferLengths {
         let helpful = helpful.min(MAX_SPARE_BYTES / AlignedArena::bytes::<Complex<T>>(cells).max(1));
         BufferLengths {
             cells,
-            blocks: per_array(block_len(tiling)),
+            blocks: per_array(tiling.block_len()),
             taps: taps_len(tiling),
             values: per_array(longest_batch(tiling, samples)),
             columns: if tiling.shares_rows::<T>() { CHUNK * tiling.layout.columns_len() } else { 0 },
@@ -288,7 +290,14 @@ impl<T: SimdReal> Gridder<T> {
 
     /// Returns the cells of a block's sums.
     pub(super) fn block_len(&self) -> usize {
-        block_len(&self.tiling)
+        self.tiling.block_len()
+    }
+
+    /// Returns whether a tile has so few samples that each has a window of its own: clearing the tile's buffer and
+    /// adding it to the grid, or copying it from the grid, would take longer.
+    pub(super) fn is_sparse(&self, tile: &ScheduledTile) -> bool {
+        // The windows are in the tile's buffer.
+        product(&[SPARSE_SHARE, tile.points.len(), self.block_len()]) <= self.buffer_len()
     }
 
     /// Returns the number of arrays in `values` samples and in `grid` cells. Panics if they differ.
@@ -300,9 +309,4 @@ impl<T: SimdReal> Gridder<T> {
         assert!(arrays <= self.arrays);
         arrays
     }
-}
-
-/// Returns the cells of a block's sums: rows of a window, in whole vectors.
-fn block_len(tiling: &Tiling) -> usize {
-    tiling.layout.row_vectors * tiling.layout.cells * tiling.taps[1] * tiling.taps[2]
 }

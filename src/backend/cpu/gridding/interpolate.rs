@@ -25,7 +25,8 @@ impl<T: SimdReal> Gridder<T> {
         let parts = &self.schedule().parts;
         let start = || {
             let mut work = self.work();
-            // Cells outside of all windows are also read, and multiplied by zero: they must be finite.
+            // Cells behind a window are also read, and multiplied by zero: they must be finite. On the grid, the columns
+            // that are read for windows are, see `mark_columns` in sorting.rs.
             work.cells.fill(Complex::default());
             work
         };
@@ -66,13 +67,18 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
     fn run<A: Arith>(mut self) {
         let g = self.gridder;
         let (buffer, layout) = (g.buffer_len(), g.layout());
-        self.copy_tile();
+        let is_sparse = g.is_sparse(&g.schedule().tiles[self.part.tile]);
+        if is_sparse {
+            self.copy_windows();
+        } else {
+            self.copy_tile();
+        }
         assert!(self.work.cells.len() >= self.arrays * buffer);
         let cells: *const T = self.work.cells.as_ptr().cast();
         let [row, rows, _] = g.tiling.extent;
-        let window = g.tiling.window(row, rows);
+        let window = if is_sparse { g.tiling.block_window() } else { g.tiling.window(row, rows) };
         // The first condition is known to the compiler, which then makes no copies for single precision.
-        if size_of::<T>() == size_of::<f64>() && g.tiling.shares_rows::<T>() {
+        if size_of::<T>() == size_of::<f64>() && g.tiling.shares_rows::<T>() && !is_sparse {
             with_vectors!(layout.row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
                 for batch in self.batches() {
                     for first in batch.clone().step_by(CHUNK) {
@@ -94,9 +100,17 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
                         let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
                         for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
                             let (cell, index) = unpack_key(key);
-                            // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer.
+                            let cell = match is_sparse {
+                                true => {
+                                    let before = (first + i - self.part.points.start) * g.block_len();
+                                    before + (cell as usize & (layout.cells - 1))
+                                }
+                                false => cell as usize,
+                            };
+                            // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer,
+                            // which has room for the windows of a sparse tile and a vector behind them.
                             let sum = unsafe {
-                                let cells = cells.add(2 * (array * buffer + cell as usize));
+                                let cells = cells.add(2 * (array * buffer + cell));
                                 window_sum::<T, A, N>(window, taps.from(i, layout.x_len), cells)
                             };
                             sums[index] = sum;
@@ -202,12 +216,46 @@ impl<T: SimdReal> InterpolationKernel<'_, T> {
                     (0..width)
                         .step_by(8)
                         .for_each(|x| prefetch(grid.as_ptr().wrapping_add(ahead + (origin[0] + x) % gx)));
-                    let to = &mut buffer[(z * rows + y) * row..][..width];
+                    // The previous tile may be a cell longer, and its last column may not be finite.
+                    let (to, behind) = buffer[(z * rows + y) * row..][..row].split_at_mut(width);
+                    behind[0] = Complex::default();
                     let first_len = width.min(gx - origin[0]);
                     to[..first_len].copy_from_slice(&grid[from + origin[0]..][..first_len]);
                     to[first_len..].copy_from_slice(&grid[from..][..width - first_len]);
                 }
             }
+        }
+    }
+
+    /// Copies the cells of each window of a sparse tile, from the vector on in which it starts.
+    #[inline(always)]
+    fn copy_windows(&mut self) {
+        let g = self.gridder;
+        let [gx, gy, gz] = g.tiling.size;
+        let height = g.tiling.taps[1];
+        let placement = TilePlacement::new(&g.tiling, &g.schedule().tiles[self.part.tile]);
+        let (points, cells) = (self.part.points.clone(), g.layout().cells);
+        let row_len = g.layout().row_vectors * cells;
+        for array in 0..self.arrays {
+            let grid = &self.grid[array * gx * gy * gz..][..gx * gy * gz];
+            let buffer = &mut self.work.cells[array * g.buffer_len()..][..g.buffer_len()];
+            let (windows, behind) = buffer.split_at_mut(points.len() * g.block_len());
+            let windows = windows.chunks_exact_mut(g.block_len());
+            for (&key, window) in g.samples.keys[points.clone()].iter().zip(windows) {
+                let [x, y, z] = g.tiling.vector_start(unpack_key(key).0 as usize);
+                for (line, to) in window.chunks_exact_mut(row_len).enumerate() {
+                    let row = &grid[placement.row(z + line / height, y + line % height)..][..gx];
+                    let mut done = 0;
+                    while done < row_len {
+                        let start = (placement.origin[0] + x + done) % gx;
+                        let len = (row_len - done).min(gx - start);
+                        to[done..done + len].copy_from_slice(&row[start..start + len]);
+                        done += len;
+                    }
+                }
+            }
+            // The last row is loaded in whole vectors from any cell of its first vector on.
+            behind[..cells].fill(Complex::default());
         }
     }
 }

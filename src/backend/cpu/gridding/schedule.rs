@@ -107,7 +107,8 @@ pub struct ScheduledTile {
     position: [u32; 3],
     /// Number of parts.
     pub parts: u32,
-    pub is_empty: bool,
+    /// The tile's samples in the sorted order.
+    pub points: Range<usize>,
     /// Number of the first pair of the tile's parts, among those of all tiles: see merging.rs.
     pub first_pair: u32,
     /// Number of neighbours that are added to the grid before this tile.
@@ -151,6 +152,11 @@ impl TilePlacement {
     /// Returns the number of cells along an axis that belong to the tile itself.
     pub fn own_cells(&self, axis: usize) -> usize {
         self.regions[axis][2]
+    }
+
+    /// Returns the number of cells along an axis that the windows of the tile's samples reach.
+    pub fn reached_cells(&self, axis: usize) -> usize {
+        self.regions[axis][3]
     }
 
     /// Returns the region and the index of each plane or row of the buffer along an axis.
@@ -209,7 +215,7 @@ impl Schedule {
             tiles.push(ScheduledTile {
                 position: [x, y, z].map(|i| i as u32),
                 parts: count as u32,
-                is_empty: points == 0,
+                points: start..start + points,
                 first_pair: pairs,
                 predecessors: 0,
                 successors: 0..0,
@@ -242,7 +248,7 @@ impl Schedule {
         for place in 0..self.tiles.len() {
             let tile = &self.tiles[place];
             let start = self.successors.len();
-            let (mut predecessors, mut first_regions) = (0, Self::all_regions(tiling, tile.is_empty));
+            let (mut predecessors, mut first_regions) = (0, Self::all_regions(tiling, tile.points.is_empty()));
             let around = [0, 1, 2].map(|a| {
                 let (at, last) = (tile.position[a] as usize, counts[a] - 1);
                 [if at > 0 { at - 1 } else { last }, at, if at < last { at + 1 } else { 0 }]
@@ -252,7 +258,7 @@ impl Schedule {
                     for x in offsets(0) {
                         let neighbour = places[(around[2][z] * counts[1] + around[1][y]) * counts[0] + around[0][x]];
                         if (neighbour as usize) < place {
-                            let empty = self.tiles[neighbour as usize].is_empty;
+                            let empty = self.tiles[neighbour as usize].points.is_empty();
                             predecessors += 1;
                             first_regions &= !reached[9 * z + 3 * y + x][usize::from(empty)];
                         } else if neighbour as usize > place {

@@ -1,4 +1,5 @@
-//! Spreading: adds samples to their tiles, and tiles to the grid.
+//! Spreading: adds samples to their tiles, and tiles to the grid. The windows of a tile of few samples are added to the
+//! grid without a sum over the tile.
 
 use super::gridder::{Gridder, ThreadBuffers};
 use super::keys::unpack_key;
@@ -73,9 +74,15 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
         let (buffer, block) = (g.buffer_len(), g.block_len());
         assert!(self.work.cells.len() >= self.arrays * buffer && self.work.compensation.len() >= self.arrays * buffer);
         let used = self.arrays * buffer;
-        self.work.cells[..used].fill(Complex::default());
+        let is_sparse = g.is_sparse(&g.schedule().tiles[self.part.tile]);
+        if !is_sparse {
+            self.work.cells[..used].fill(Complex::default());
+        }
         let mut has_compensation = false;
         with_vectors!(g.layout().row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
+            if is_sparse {
+                return self.sum_windows::<A, N>();
+            }
             for batch in batches(&self.part.points) {
                 self.fetch(batch.clone());
                 let mut from = batch.start;
@@ -88,7 +95,7 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
                         }
                         self.work.blocks[..self.arrays * block].fill(Complex::default());
                     }
-                    self.sum::<A, N>(&batch, from..to, is_block);
+                    self.sum::<A, N>(&batch, from..to, if is_block { SumTarget::Block } else { SumTarget::Tile });
                     if is_block {
                         let at = vector_start(self.gridder, from);
                         for array in 0..self.arrays {
@@ -110,6 +117,17 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
             add_cells(&mut cells[..used], &compensation[..used]);
         }
     }
+}
+
+/// What samples are added to.
+#[derive(Clone, Copy)]
+enum SumTarget {
+    /// The tile's buffers.
+    Tile,
+    /// The sums of a block.
+    Block,
+    /// A window for each sample, in the tile's buffers.
+    Windows,
 }
 
 impl<T: SimdReal> SpreadKernel<'_, T> {
@@ -145,14 +163,28 @@ impl<T: SimdReal> SpreadKernel<'_, T> {
         ((from + 1..last).find(|&i| begins(i)).unwrap_or(end), false)
     }
 
-    /// Adds samples of a batch to the tile's buffers; if `block` is set, to the block's sums.
+    /// Writes the windows of a sparse tile's samples to the tile's buffers, one after another.
     #[inline(always)]
-    fn sum<A: Arith, const N: usize>(&mut self, batch: &Range<usize>, range: Range<usize>, block: bool) {
+    fn sum_windows<A: Arith, const N: usize>(&mut self) {
+        let (buffer, points) = (self.gridder.buffer_len(), self.part.points.clone());
+        let used = points.len() * self.gridder.block_len();
+        let buffers = self.work.cells.chunks_exact_mut(buffer).take(self.arrays);
+        buffers.for_each(|buffer| buffer[..used].fill(Complex::default()));
+        self.fetch(points.clone());
+        self.sum::<A, N>(&points, points.clone(), SumTarget::Windows);
+    }
+
+    /// Adds samples of a batch to the target.
+    #[inline(always)]
+    fn sum<A: Arith, const N: usize>(&mut self, batch: &Range<usize>, range: Range<usize>, target: SumTarget) {
         let g = self.gridder;
         let layout = g.layout();
-        let (cells, len, window) = match block {
-            true => (&mut self.work.blocks, g.block_len(), g.tiling.window(N * layout.cells, g.tiling.taps[1])),
-            false => (&mut self.work.cells, g.buffer_len(), g.tiling.window(g.tiling.extent[0], g.tiling.extent[1])),
+        let (cells, len, window) = match target {
+            SumTarget::Block => (&mut self.work.blocks, g.block_len(), g.tiling.block_window()),
+            SumTarget::Windows => (&mut self.work.cells, g.buffer_len(), g.tiling.block_window()),
+            SumTarget::Tile => {
+                (&mut self.work.cells, g.buffer_len(), g.tiling.window(g.tiling.extent[0], g.tiling.extent[1]))
+            }
         };
         assert!(cells.len() >= self.arrays * len);
         let cells: *mut T = cells.as_mut_ptr().cast();
@@ -171,12 +203,16 @@ impl<T: SimdReal> SpreadKernel<'_, T> {
                     let at = vector_start(keys[i]);
                     let others = keys[i + 1..count.min(i + GROUP)].iter();
                     let meeting = 1 + others.take_while(|&&key| vector_start(key) == at).count();
+                    let (at, meeting) = match target {
+                        SumTarget::Tile => (at, meeting),
+                        SumTarget::Block => (0, meeting),
+                        SumTarget::Windows => ((first + i - self.part.points.start) * g.block_len(), 1),
+                    };
                     // The largest power of two is used, since fewer sizes mean less code.
                     let together = 1 << meeting.ilog2();
-                    let at = if block { 0 } else { at };
                     let keys = &keys[i..i + together];
                     // SAFETY: the taps have been written; sorting.rs placed the samples inside the buffer, and a block
-                    // has room for a window.
+                    // has room for a window, as has a buffer for those of a sparse tile.
                     unsafe {
                         let (taps, cells) = (taps.from(i, x_len), cells.add(2 * at));
                         match together {
@@ -335,7 +371,8 @@ fn add_cells<T: SimdReal>(cells: &mut [Complex<T>], sums: &[Complex<T>]) {
     cells.iter_mut().zip(sums).for_each(|(cell, sum)| *cell += *sum);
 }
 
-/// The merge of a tile: adds its total to the grids, or stores it if the tile is the first to reach the cells.
+/// The merge of a tile: adds its total to the grids, or stores it if the tile is the first to reach the cells. The
+/// windows of a sparse tile are added one after another, after the cells have been cleared.
 struct MergeKernel<'a, T> {
     gridder: &'a Gridder<T>,
     tile: &'a ScheduledTile,
@@ -350,20 +387,24 @@ impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
     #[inline(always)]
     fn run<A: Arith>(self) {
         let placement = TilePlacement::new(&self.gridder.tiling, self.tile);
+        let is_sparse = self.gridder.is_sparse(self.tile);
         for array in 0..self.arrays {
             for (rz, z) in placement.lines(2) {
                 for (ry, y) in placement.lines(1) {
-                    self.row(&placement, array, [ry, rz], [y, z]);
+                    self.row(&placement, array, [ry, rz], [y, z], is_sparse);
                 }
+            }
+            if is_sparse {
+                self.add_windows(&placement, array);
             }
         }
     }
 }
 
 impl<T: SimdReal> MergeKernel<'_, T> {
-    /// Adds row y of plane z of an array's buffer, in the regions `ry` and `rz`.
+    /// Adds row y of plane z of an array's buffer, in the regions `ry` and `rz`. Clears the cells of a sparse tile.
     #[inline(always)]
-    fn row(&self, placement: &TilePlacement, array: usize, [ry, rz]: [usize; 2], [y, z]: [usize; 2]) {
+    fn row(&self, placement: &TilePlacement, array: usize, [ry, rz]: [usize; 2], [y, z]: [usize; 2], is_sparse: bool) {
         let MergeKernel { gridder: g, tile, grid, .. } = self;
         let [gx, gy, gz] = g.tiling.size;
         let [row, rows, _] = g.tiling.extent;
@@ -372,6 +413,9 @@ impl<T: SimdReal> MergeKernel<'_, T> {
         let (to, ahead) = (first_cell + placement.row(z, y), first_cell + placement.row(z, y + PREFETCHED_ROWS));
         let from = &self.total[array * g.buffer_len() + (z * rows + y) * row..][..row];
         let store = [0, 1, 2].map(|rx| tile.is_first([rx, ry, rz]));
+        if is_sparse && store == [false; 3] {
+            return;
+        }
         let (mut x, end) = (bounds[0], bounds[3]);
         (x..end).step_by(8).for_each(|x| prefetch(grid.address(ahead + (origin + x) % gx)));
         while x < end {
@@ -382,12 +426,40 @@ impl<T: SimdReal> MergeKernel<'_, T> {
             let len = (bounds[region_end] - x).min(gx - start);
             // SAFETY: the neighbours that share these cells are added before or after this tile, see merging.rs.
             let cells = unsafe { grid.part(to + start, len) };
-            if store[rx] {
-                cells.copy_from_slice(&from[x..x + len]);
-            } else if !tile.is_empty {
-                add_cells(cells, &from[x..x + len]);
+            match (store[rx], is_sparse) {
+                (true, true) => cells.fill(Complex::default()),
+                (true, false) => cells.copy_from_slice(&from[x..x + len]),
+                (false, true) => {}
+                (false, false) => add_cells(cells, &from[x..x + len]),
             }
             x += len;
+        }
+    }
+
+    /// Adds the windows of a sparse tile to the grid of an array.
+    #[inline(always)]
+    fn add_windows(&self, placement: &TilePlacement, array: usize) {
+        let MergeKernel { gridder: g, tile, grid, .. } = self;
+        let [gx, gy, gz] = g.tiling.size;
+        let [_, height, depth] = g.tiling.taps;
+        let (layout, first_cell) = (g.layout(), array * gx * gy * gz);
+        let row_len = layout.row_vectors * layout.cells;
+        let windows = self.total[array * g.buffer_len()..].chunks_exact(g.block_len());
+        for (&key, window) in g.samples.keys[tile.points.clone()].iter().zip(windows) {
+            let [x, y, z] = g.tiling.vector_start(unpack_key(key).0 as usize);
+            // The zeros behind a window may be in cells that are not the tile's.
+            let len = row_len.min(placement.reached_cells(0) - x);
+            let start = (placement.origin[0] + x) % gx;
+            let len_to_end = len.min(gx - start);
+            for (line, from) in window.chunks_exact(row_len).enumerate().take(height * depth) {
+                let to = first_cell + placement.row(z + line / height, y + line % height);
+                let (from, from_start) = from[..len].split_at(len_to_end);
+                // SAFETY: as for a row of a tile.
+                unsafe {
+                    add_cells(grid.part(to + start, from.len()), from);
+                    add_cells(grid.part(to, from_start.len()), from_start);
+                }
+            }
         }
     }
 }

@@ -134,6 +134,24 @@ impl Tiling {
         WindowStrides { height, depth, row: 2 * row, plane: 2 * row * rows }
     }
 
+    /// Returns the shape of a window whose rows are as many vectors as a window covers, for any start in the first.
+    pub fn block_window(&self) -> WindowStrides {
+        self.window(self.layout.row_vectors * self.layout.cells, self.taps[1])
+    }
+
+    /// Returns the number of cells of [`Tiling::block_window`].
+    pub fn block_len(&self) -> usize {
+        product(&[self.layout.row_vectors, self.layout.cells, self.taps[1], self.taps[2]])
+    }
+
+    /// Returns the position in a tile's buffer of the vector in which a window starts, given its first cell.
+    #[inline(always)]
+    pub fn vector_start(&self, cell: usize) -> [usize; 3] {
+        let [row, rows, _] = self.extent;
+        let at = cell & !(self.layout.cells - 1);
+        [at % row, at / row % rows, at / (row * rows)]
+    }
+
     /// Returns whether interpolation loads rows in whole vectors of the tile, which samples share (see interpolate.rs).
     ///
     /// In double precision, a row is several vectors. It is loaded at the alignment of vectors if that takes no more
