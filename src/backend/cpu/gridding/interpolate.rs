@@ -76,7 +76,11 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
         assert!(self.work.cells.len() >= self.arrays * buffer);
         let cells: *const T = self.work.cells.as_ptr().cast();
         let [row, rows, _] = g.tiling.extent;
-        let window = if is_sparse { g.tiling.block_window() } else { g.tiling.window(row, rows) };
+        // A window begins at its cell of the tile, or in the first vector of its copy.
+        let (window, whole_tile, stride) = match is_sparse {
+            true => (g.tiling.block_window(), layout.cells - 1, g.block_len()),
+            false => (g.tiling.window(row, rows), usize::MAX, 0),
+        };
         // The first condition is known to the compiler, which then makes no copies for single precision.
         if size_of::<T>() == size_of::<f64>() && g.tiling.shares_rows::<T>() && !is_sparse {
             with_vectors!(layout.row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
@@ -100,13 +104,7 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
                         let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
                         for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
                             let (cell, index) = unpack_key(key);
-                            let cell = match is_sparse {
-                                true => {
-                                    let before = (first + i - self.part.points.start) * g.block_len();
-                                    before + (cell as usize & (layout.cells - 1))
-                                }
-                                false => cell as usize,
-                            };
+                            let cell = (cell as usize & whole_tile) + (first + i - batch.start) * stride;
                             // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer,
                             // which has room for the windows of a sparse tile and a vector behind them.
                             let sum = unsafe {

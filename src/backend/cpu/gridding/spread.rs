@@ -75,19 +75,19 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
         assert!(self.work.cells.len() >= self.arrays * buffer && self.work.compensation.len() >= self.arrays * buffer);
         let used = self.arrays * buffer;
         let is_sparse = g.is_sparse(&g.schedule().tiles[self.part.tile]);
-        if !is_sparse {
-            self.work.cells[..used].fill(Complex::default());
-        }
+        let summed = if is_sparse { self.part.points.len() * block } else { buffer };
+        self.work.cells[..used].chunks_exact_mut(buffer).for_each(|cells| cells[..summed].fill(Complex::default()));
         let mut has_compensation = false;
         with_vectors!(g.layout().row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
-            if is_sparse {
-                return self.sum_windows::<A, N>();
-            }
             for batch in batches(&self.part.points) {
                 self.fetch(batch.clone());
                 let mut from = batch.start;
                 while from < batch.end {
-                    let (to, is_block) = self.next_range(from, batch.end);
+                    let (to, target) = match is_sparse {
+                        true => (batch.end, SumTarget::Windows),
+                        false => self.next_range(from, batch.end),
+                    };
+                    let is_block = target == SumTarget::Block;
                     if is_block {
                         if !has_compensation {
                             self.work.compensation[..used].fill(Complex::default());
@@ -95,7 +95,7 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
                         }
                         self.work.blocks[..self.arrays * block].fill(Complex::default());
                     }
-                    self.sum::<A, N>(&batch, from..to, if is_block { SumTarget::Block } else { SumTarget::Tile });
+                    self.sum::<A, N>(&batch, from..to, target);
                     if is_block {
                         let at = vector_start(self.gridder, from);
                         for array in 0..self.arrays {
@@ -120,7 +120,7 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
 }
 
 /// What samples are added to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum SumTarget {
     /// The tile's buffers.
     Tile,
@@ -148,30 +148,20 @@ impl<T: SimdReal> SpreadKernel<'_, T> {
         }
     }
 
-    /// Returns the end of the samples from `from` on that are summed together, and whether they form a block in one
-    /// vector.
+    /// Returns the end of the samples from `from` on that are summed together, and what they are added to: they are a
+    /// block if many start in one vector.
     #[inline(always)]
-    fn next_range(&self, from: usize, end: usize) -> (usize, bool) {
+    fn next_range(&self, from: usize, end: usize) -> (usize, SumTarget) {
         // Samples are sorted: if the first and the last of a range start in one vector, then all of them do.
         let begins = |i: usize| vector_start(self.gridder, i) == vector_start(self.gridder, i + MIN_BLOCK - 1);
         let last = end.saturating_sub(MIN_BLOCK - 1);
         if from < last && begins(from) {
             let at = vector_start(self.gridder, from);
             let most = end.min(from + MAX_BLOCK);
-            return ((from + MIN_BLOCK..most).find(|&i| vector_start(self.gridder, i) != at).unwrap_or(most), true);
+            let to = (from + MIN_BLOCK..most).find(|&i| vector_start(self.gridder, i) != at).unwrap_or(most);
+            return (to, SumTarget::Block);
         }
-        ((from + 1..last).find(|&i| begins(i)).unwrap_or(end), false)
-    }
-
-    /// Writes the windows of a sparse tile's samples to the tile's buffers, one after another.
-    #[inline(always)]
-    fn sum_windows<A: Arith, const N: usize>(&mut self) {
-        let (buffer, points) = (self.gridder.buffer_len(), self.part.points.clone());
-        let used = points.len() * self.gridder.block_len();
-        let buffers = self.work.cells.chunks_exact_mut(buffer).take(self.arrays);
-        buffers.for_each(|buffer| buffer[..used].fill(Complex::default()));
-        self.fetch(points.clone());
-        self.sum::<A, N>(&points, points.clone(), SumTarget::Windows);
+        ((from + 1..last).find(|&i| begins(i)).unwrap_or(end), SumTarget::Tile)
     }
 
     /// Adds samples of a batch to the target.
@@ -179,12 +169,13 @@ impl<T: SimdReal> SpreadKernel<'_, T> {
     fn sum<A: Arith, const N: usize>(&mut self, batch: &Range<usize>, range: Range<usize>, target: SumTarget) {
         let g = self.gridder;
         let layout = g.layout();
-        let (cells, len, window) = match target {
-            SumTarget::Block => (&mut self.work.blocks, g.block_len(), g.tiling.block_window()),
-            SumTarget::Windows => (&mut self.work.cells, g.buffer_len(), g.tiling.block_window()),
-            SumTarget::Tile => {
-                (&mut self.work.cells, g.buffer_len(), g.tiling.window(g.tiling.extent[0], g.tiling.extent[1]))
-            }
+        let tile_window = g.tiling.window(g.tiling.extent[0], g.tiling.extent[1]);
+        // A sample is added to the cells from the start of its vector on, unless `whole_tile` is zero, and `stride` cells
+        // behind the previous sample.
+        let (cells, len, window, whole_tile, stride, most_together) = match target {
+            SumTarget::Tile => (&mut self.work.cells, g.buffer_len(), tile_window, usize::MAX, 0, GROUP),
+            SumTarget::Block => (&mut self.work.blocks, g.block_len(), g.tiling.block_window(), 0, 0, GROUP),
+            SumTarget::Windows => (&mut self.work.cells, g.buffer_len(), g.tiling.block_window(), 0, g.block_len(), 1),
         };
         assert!(cells.len() >= self.arrays * len);
         let cells: *mut T = cells.as_mut_ptr().cast();
@@ -201,15 +192,11 @@ impl<T: SimdReal> SpreadKernel<'_, T> {
                 let mut i = 0;
                 while i < count {
                     let at = vector_start(keys[i]);
-                    let others = keys[i + 1..count.min(i + GROUP)].iter();
+                    let others = keys[i + 1..count.min(i + most_together)].iter();
                     let meeting = 1 + others.take_while(|&&key| vector_start(key) == at).count();
-                    let (at, meeting) = match target {
-                        SumTarget::Tile => (at, meeting),
-                        SumTarget::Block => (0, meeting),
-                        SumTarget::Windows => ((first + i - self.part.points.start) * g.block_len(), 1),
-                    };
                     // The largest power of two is used, since fewer sizes mean less code.
                     let together = 1 << meeting.ilog2();
+                    let at = (at & whole_tile) + (first + i - batch.start) * stride;
                     let keys = &keys[i..i + together];
                     // SAFETY: the taps have been written; sorting.rs placed the samples inside the buffer, and a block
                     // has room for a window, as has a buffer for those of a sparse tile.
