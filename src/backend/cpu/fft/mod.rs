@@ -2,7 +2,8 @@
 //! convolver.rs convolves on the doubled grid, any_length.rs transforms lines of any length.
 //!
 //! Axes are transformed one after another. Lines of zeros are not transformed for the grid, and cropped lines are not
-//! transformed for the image; neither are columns of the grid that no sample's window reaches. Image index i of n stands for r = i - floor(n/2) and for grid index r mod G.
+//! transformed for the image; neither are columns of the grid that no sample's window reaches. Image index i of n
+//! stands for r = i - floor(n/2) and for grid index r mod G.
 //!
 //! rustfft is not used because it transforms one line at a time without pruning: lines would have to be gathered, and
 //! zeros transformed. The tests use it as reference. For whole rows in double precision it is faster: examples/ffts.rs

@@ -1,7 +1,7 @@
 //! The samples of a plan, sorted for one grid and window, and the buffers of the threads.
 
 use super::merging::{MergeProgress, TileBuffer};
-use super::schedule::{PartOrder, Schedule, ScheduledTile};
+use super::schedule::{PartOrder, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
@@ -57,8 +57,6 @@ pub struct ThreadBuffers<T> {
     pub columns: Aligned<T>,
 }
 
-/// The windows of a sparse tile's samples have at most one in this number of the cells of its buffer.
-const SPARSE_SHARE: usize = 2;
 /// Maximum number of bytes of the buffers of one spreading that only keep threads from waiting.
 const MAX_SPARE_BYTES: usize = 16 << 20;
 
@@ -291,13 +289,6 @@ impl<T: SimdReal> Gridder<T> {
     /// Returns the cells of a block's sums.
     pub(super) fn block_len(&self) -> usize {
         self.tiling.block_len()
-    }
-
-    /// Returns whether a tile has so few samples that each has a window of its own: clearing the tile's buffer and
-    /// adding it to the grid, or copying it from the grid, would take longer.
-    pub(super) fn is_sparse(&self, tile: &ScheduledTile) -> bool {
-        // The windows are in the tile's buffer.
-        product(&[SPARSE_SHARE, tile.points.len(), self.block_len()]) <= self.buffer_len()
     }
 
     /// Returns the number of arrays in `values` samples and in `grid` cells. Panics if they differ.

@@ -4,8 +4,10 @@ use super::gridder::{Gridder, ThreadBuffers};
 use super::keys::unpack_key;
 use super::schedule::{TilePart, TilePlacement};
 use super::sorting::batches;
+use super::sparse_tiles::WindowInterpolationKernel;
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{WindowStrides, PREFETCHED_ROWS};
+use super::windows::window_sum;
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::task_order::nth_in_lanes;
 use crate::backend::cpu::thread_pool::Threads;
@@ -25,8 +27,8 @@ impl<T: SimdReal> Gridder<T> {
         let parts = &self.schedule().parts;
         let start = || {
             let mut work = self.work();
-            // Cells behind a window are also read, and multiplied by zero: they must be finite. On the grid, the columns
-            // that are read for windows are, see `mark_columns` in sorting.rs.
+            // Cells behind a window are also read, and multiplied by zero: they must be finite. Cells of the grid are,
+            // in the columns that `mark_columns` of sorting.rs marks.
             work.cells.fill(Complex::default());
             work
         };
@@ -41,8 +43,13 @@ impl<T: SimdReal> Gridder<T> {
             let batches = batches(&part.points).len();
             let batches = share * batches / shares..(share + 1) * batches / shares;
             if !batches.is_empty() {
-                let kernel = InterpolationKernel { gridder: self, part, batches, grid, values: &shared, arrays, work };
-                self.level.run_rows(kernel);
+                let values = &shared;
+                if self.is_sparse(&self.schedule().tiles[part.tile]) {
+                    self.level.run_rows(WindowInterpolationKernel { gridder: self, part, grid, values, arrays, work });
+                } else {
+                    let kernel = InterpolationKernel { gridder: self, part, batches, grid, values, arrays, work };
+                    self.level.run_rows(kernel);
+                }
             }
         });
     }
@@ -67,22 +74,13 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
     fn run<A: Arith>(mut self) {
         let g = self.gridder;
         let (buffer, layout) = (g.buffer_len(), g.layout());
-        let is_sparse = g.is_sparse(&g.schedule().tiles[self.part.tile]);
-        if is_sparse {
-            self.copy_windows();
-        } else {
-            self.copy_tile();
-        }
+        self.copy_tile();
         assert!(self.work.cells.len() >= self.arrays * buffer);
         let cells: *const T = self.work.cells.as_ptr().cast();
         let [row, rows, _] = g.tiling.extent;
-        // A window begins at its cell of the tile, or in the first vector of its copy.
-        let (window, whole_tile, stride) = match is_sparse {
-            true => (g.tiling.block_window(), layout.cells - 1, g.block_len()),
-            false => (g.tiling.window(row, rows), usize::MAX, 0),
-        };
+        let window = g.tiling.window(row, rows);
         // The first condition is known to the compiler, which then makes no copies for single precision.
-        if size_of::<T>() == size_of::<f64>() && g.tiling.shares_rows::<T>() && !is_sparse {
+        if size_of::<T>() == size_of::<f64>() && g.tiling.shares_rows::<T>() {
             with_vectors!(layout.row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
                 for batch in self.batches() {
                     for first in batch.clone().step_by(CHUNK) {
@@ -104,11 +102,9 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
                         let sums = &mut self.work.values[array * batch.len()..][..batch.len()];
                         for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
                             let (cell, index) = unpack_key(key);
-                            let cell = (cell as usize & whole_tile) + (first + i - batch.start) * stride;
-                            // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer,
-                            // which has room for the windows of a sparse tile and a vector behind them.
+                            // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer.
                             let sum = unsafe {
-                                let cells = cells.add(2 * (array * buffer + cell));
+                                let cells = cells.add(2 * (array * buffer + cell as usize));
                                 window_sum::<T, A, N>(window, taps.from(i, layout.x_len), cells)
                             };
                             sums[index] = sum;
@@ -224,38 +220,6 @@ impl<T: SimdReal> InterpolationKernel<'_, T> {
             }
         }
     }
-
-    /// Copies the cells of each window of a sparse tile, from the vector on in which it starts.
-    #[inline(always)]
-    fn copy_windows(&mut self) {
-        let g = self.gridder;
-        let [gx, gy, gz] = g.tiling.size;
-        let height = g.tiling.taps[1];
-        let placement = TilePlacement::new(&g.tiling, &g.schedule().tiles[self.part.tile]);
-        let (points, cells) = (self.part.points.clone(), g.layout().cells);
-        let row_len = g.layout().row_vectors * cells;
-        for array in 0..self.arrays {
-            let grid = &self.grid[array * gx * gy * gz..][..gx * gy * gz];
-            let buffer = &mut self.work.cells[array * g.buffer_len()..][..g.buffer_len()];
-            let (windows, behind) = buffer.split_at_mut(points.len() * g.block_len());
-            let windows = windows.chunks_exact_mut(g.block_len());
-            for (&key, window) in g.samples.keys[points.clone()].iter().zip(windows) {
-                let [x, y, z] = g.tiling.vector_start(unpack_key(key).0 as usize);
-                for (line, to) in window.chunks_exact_mut(row_len).enumerate() {
-                    let row = &grid[placement.row(z + line / height, y + line % height)..][..gx];
-                    let mut done = 0;
-                    while done < row_len {
-                        let start = (placement.origin[0] + x + done) % gx;
-                        let len = (row_len - done).min(gx - start);
-                        to[done..done + len].copy_from_slice(&row[start..start + len]);
-                        done += len;
-                    }
-                }
-            }
-            // The last row is loaded in whole vectors from any cell of its first vector on.
-            behind[..cells].fill(Complex::default());
-        }
-    }
 }
 
 /// Sums the cells from `first` on under the windows of `S` samples over y and z, in rows of `N` vectors. Writes the
@@ -302,62 +266,4 @@ unsafe fn column_sums<T: SimdReal, A: Arith, const N: usize, const S: usize>(
             }
         }
     }
-}
-
-/// Returns the sum of the cells from `first` on under one sample's window, `N` vectors wide.
-///
-/// # Safety
-/// `taps` must be the sample's taps, and its window must be inside the buffer.
-#[inline(always)]
-unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
-    w: WindowStrides,
-    taps: Taps<T>,
-    first: *const T,
-) -> Complex<T> {
-    let lanes = T::V::<A>::LANES;
-    let zero = T::V::<A>::splat(T::ZERO);
-    // SAFETY: the caller promises the taps, and a window inside the buffer.
-    unsafe {
-        let mut sum = [zero; N];
-        if w.depth == 1 {
-            sum = plane_sum::<T, A, N>(w, taps.y, first);
-        } else {
-            for jz in 0..w.depth {
-                let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK));
-                let plane = plane_sum::<T, A, N>(w, taps.y, first.add(jz * w.plane));
-                for (sum, plane) in sum.iter_mut().zip(plane) {
-                    *sum = plane.fma(factor, *sum);
-                }
-            }
-        }
-        let mut total = zero;
-        for (v, sum) in sum.iter().enumerate() {
-            total = sum.fma(T::V::<A>::load(taps.x.add(v * lanes)), total);
-        }
-        total.sum_pairs()
-    }
-}
-
-/// Returns the sums over y of the rows of a plane, from `first` on.
-///
-/// # Safety
-/// As for [`window_sum`]: `y` must be the sample's taps, and the rows must be inside the buffer.
-#[inline(always)]
-unsafe fn plane_sum<T: SimdReal, A: Arith, const N: usize>(
-    w: WindowStrides,
-    y: *const T,
-    first: *const T,
-) -> [T::V<A>; N] {
-    let lanes = T::V::<A>::LANES;
-    let mut sum = [T::V::<A>::splat(T::ZERO); N];
-    for jy in 0..w.height {
-        // SAFETY: the caller promises the taps, and rows inside the buffer.
-        unsafe {
-            let factor = T::V::<A>::splat(*y.add(jy * CHUNK));
-            for (v, sum) in sum.iter_mut().enumerate() {
-                *sum = T::V::<A>::load(first.add(jy * w.row + v * lanes)).fma(factor, *sum);
-            }
-        }
-    }
-    sum
 }

@@ -298,7 +298,7 @@ mod tests {
         merged.into_inner().unwrap()
     }
 
-    /// A schedule, and the smallest number of additional buffers with which threads cannot wait for each other for ever.
+    /// A schedule, and the smallest number of additional buffers with which threads never wait for ever.
     struct TestSchedule {
         tiling: Tiling,
         schedule: Schedule,

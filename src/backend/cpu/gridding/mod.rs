@@ -6,6 +6,7 @@
 //! sums of parts are added in pairs, and then the totals of tiles are added to the grid. The order is fixed when
 //! samples are sorted (schedule.rs): every grid point receives its sums in the same order for any number of threads. No
 //! thread waits for a slower one, because sums that must wait are left in their buffers (merging.rs).
+//! A tile of few samples is not summed: their windows are added to the grid one by one (sparse_tiles.rs).
 //!
 //! Rows of a tile are added in whole vectors: the taps are shifted within the vectors to the start of the window
 //! (taps.rs). Samples whose windows start in the same vector are then summed in the same registers, and no load waits
@@ -21,8 +22,10 @@ mod keys;
 mod merging;
 mod schedule;
 mod sorting;
+mod sparse_tiles;
 mod spread;
 mod taps;
 mod tiling;
+mod windows;
 
 pub use gridder::Gridder;

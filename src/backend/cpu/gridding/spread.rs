@@ -1,13 +1,14 @@
-//! Spreading: adds samples to their tiles, and tiles to the grid. The windows of a tile of few samples are added to the
-//! grid without a sum over the tile.
+//! Spreading: adds samples to their tiles, and tiles to the grid. sparse_tiles.rs spreads the samples of sparse tiles.
 
 use super::gridder::{Gridder, ThreadBuffers};
 use super::keys::unpack_key;
 use super::merging::TileBuffer;
 use super::schedule::{ScheduledTile, TilePart, TilePlacement};
 use super::sorting::batches;
-use super::taps::{with_vectors, Taps, CHUNK};
-use super::tiling::{WindowStrides, PREFETCHED_ROWS};
+use super::sparse_tiles::{add_windows, WindowSpreadKernel};
+use super::taps::{with_vectors, CHUNK};
+use super::tiling::PREFETCHED_ROWS;
+use super::windows::{add, add_cells};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::cpu::thread_pool::Threads;
 use crate::base::workers::SharedSlice;
@@ -43,7 +44,11 @@ impl<T: SimdReal> Gridder<T> {
             |work, i| {
                 let task = progress.begin();
                 let part = &schedule.parts[i];
-                self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
+                if self.is_sparse(&schedule.tiles[part.tile]) {
+                    self.level.run_rows(WindowSpreadKernel { gridder: self, part, values, arrays, work });
+                } else {
+                    self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
+                }
                 if progress.add_siblings(schedule, part, &mut work.cells, add) {
                     progress.add_tile(schedule, part.tile, &mut work.cells, merge);
                 }
@@ -74,20 +79,14 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
         let (buffer, block) = (g.buffer_len(), g.block_len());
         assert!(self.work.cells.len() >= self.arrays * buffer && self.work.compensation.len() >= self.arrays * buffer);
         let used = self.arrays * buffer;
-        let is_sparse = g.is_sparse(&g.schedule().tiles[self.part.tile]);
-        let summed = if is_sparse { self.part.points.len() * block } else { buffer };
-        self.work.cells[..used].chunks_exact_mut(buffer).for_each(|cells| cells[..summed].fill(Complex::default()));
+        self.work.cells[..used].fill(Complex::default());
         let mut has_compensation = false;
         with_vectors!(g.layout().row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
             for batch in batches(&self.part.points) {
                 self.fetch(batch.clone());
                 let mut from = batch.start;
                 while from < batch.end {
-                    let (to, target) = match is_sparse {
-                        true => (batch.end, SumTarget::Windows),
-                        false => self.next_range(from, batch.end),
-                    };
-                    let is_block = target == SumTarget::Block;
+                    let (to, is_block) = self.next_range(from, batch.end);
                     if is_block {
                         if !has_compensation {
                             self.work.compensation[..used].fill(Complex::default());
@@ -95,7 +94,7 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
                         }
                         self.work.blocks[..self.arrays * block].fill(Complex::default());
                     }
-                    self.sum::<A, N>(&batch, from..to, target);
+                    self.sum::<A, N>(&batch, from..to, is_block);
                     if is_block {
                         let at = vector_start(self.gridder, from);
                         for array in 0..self.arrays {
@@ -119,17 +118,6 @@ impl<T: SimdReal> Kernel for SpreadKernel<'_, T> {
     }
 }
 
-/// What samples are added to.
-#[derive(Clone, Copy, PartialEq)]
-enum SumTarget {
-    /// The tile's buffers.
-    Tile,
-    /// The sums of a block.
-    Block,
-    /// A window for each sample, in the tile's buffers.
-    Windows,
-}
-
 impl<T: SimdReal> SpreadKernel<'_, T> {
     /// Copies the values of a batch into one array. In the caller's order they mostly follow one another.
     #[inline(always)]
@@ -148,34 +136,29 @@ impl<T: SimdReal> SpreadKernel<'_, T> {
         }
     }
 
-    /// Returns the end of the samples from `from` on that are summed together, and what they are added to: they are a
-    /// block if many start in one vector.
+    /// Returns the end of the samples from `from` on that are summed together, and whether they form a block in one
+    /// vector.
     #[inline(always)]
-    fn next_range(&self, from: usize, end: usize) -> (usize, SumTarget) {
+    fn next_range(&self, from: usize, end: usize) -> (usize, bool) {
         // Samples are sorted: if the first and the last of a range start in one vector, then all of them do.
         let begins = |i: usize| vector_start(self.gridder, i) == vector_start(self.gridder, i + MIN_BLOCK - 1);
         let last = end.saturating_sub(MIN_BLOCK - 1);
         if from < last && begins(from) {
             let at = vector_start(self.gridder, from);
             let most = end.min(from + MAX_BLOCK);
-            let to = (from + MIN_BLOCK..most).find(|&i| vector_start(self.gridder, i) != at).unwrap_or(most);
-            return (to, SumTarget::Block);
+            return ((from + MIN_BLOCK..most).find(|&i| vector_start(self.gridder, i) != at).unwrap_or(most), true);
         }
-        ((from + 1..last).find(|&i| begins(i)).unwrap_or(end), SumTarget::Tile)
+        ((from + 1..last).find(|&i| begins(i)).unwrap_or(end), false)
     }
 
-    /// Adds samples of a batch to the target.
+    /// Adds samples of a batch to the tile's buffers; if `block` is set, to the block's sums.
     #[inline(always)]
-    fn sum<A: Arith, const N: usize>(&mut self, batch: &Range<usize>, range: Range<usize>, target: SumTarget) {
+    fn sum<A: Arith, const N: usize>(&mut self, batch: &Range<usize>, range: Range<usize>, block: bool) {
         let g = self.gridder;
         let layout = g.layout();
-        let tile_window = g.tiling.window(g.tiling.extent[0], g.tiling.extent[1]);
-        // A sample is added to the cells from the start of its vector on, unless `whole_tile` is zero, and `stride` cells
-        // behind the previous sample.
-        let (cells, len, window, whole_tile, stride, most_together) = match target {
-            SumTarget::Tile => (&mut self.work.cells, g.buffer_len(), tile_window, usize::MAX, 0, GROUP),
-            SumTarget::Block => (&mut self.work.blocks, g.block_len(), g.tiling.block_window(), 0, 0, GROUP),
-            SumTarget::Windows => (&mut self.work.cells, g.buffer_len(), g.tiling.block_window(), 0, g.block_len(), 1),
+        let (cells, len, window) = match block {
+            true => (&mut self.work.blocks, g.block_len(), g.tiling.block_window()),
+            false => (&mut self.work.cells, g.buffer_len(), g.tiling.window(g.tiling.extent[0], g.tiling.extent[1])),
         };
         assert!(cells.len() >= self.arrays * len);
         let cells: *mut T = cells.as_mut_ptr().cast();
@@ -192,14 +175,14 @@ impl<T: SimdReal> SpreadKernel<'_, T> {
                 let mut i = 0;
                 while i < count {
                     let at = vector_start(keys[i]);
-                    let others = keys[i + 1..count.min(i + most_together)].iter();
+                    let others = keys[i + 1..count.min(i + GROUP)].iter();
                     let meeting = 1 + others.take_while(|&&key| vector_start(key) == at).count();
                     // The largest power of two is used, since fewer sizes mean less code.
                     let together = 1 << meeting.ilog2();
-                    let at = (at & whole_tile) + (first + i - batch.start) * stride;
+                    let at = if block { 0 } else { at };
                     let keys = &keys[i..i + together];
                     // SAFETY: the taps have been written; sorting.rs placed the samples inside the buffer, and a block
-                    // has room for a window, as has a buffer for those of a sparse tile.
+                    // has room for a window.
                     unsafe {
                         let (taps, cells) = (taps.from(i, x_len), cells.add(2 * at));
                         match together {
@@ -220,87 +203,6 @@ impl<T: SimdReal> SpreadKernel<'_, T> {
 #[inline(always)]
 fn vector_start<T: SimdReal>(g: &Gridder<T>, i: usize) -> usize {
     unpack_key(g.samples.keys[i]).0 as usize & !(g.layout().cells - 1)
-}
-
-/// Adds `S` samples whose windows start in the same vector to rows of `N` vectors.
-///
-/// # Safety
-/// `taps` and `keys` must belong to the samples, and `values` to their batch. The window's rows from `first` on must be
-/// writable.
-#[inline(always)]
-unsafe fn add<T: SimdReal, A: Arith, const N: usize, const S: usize>(
-    window: WindowStrides,
-    x_len: usize,
-    taps: Taps<T>,
-    keys: &[u32],
-    values: &[Complex<T>],
-    first: *mut T,
-) {
-    let lanes = T::V::<A>::LANES;
-    let zero = T::V::<A>::splat(T::ZERO);
-    // SAFETY: the caller promises the taps, and writable rows from `first` on.
-    unsafe {
-        let mut x = [[zero; N]; S];
-        for s in 0..S {
-            let value = values[unpack_key(keys[s]).1];
-            let (value, _) = T::V::<A>::splat(value.re).zip(T::V::<A>::splat(value.im));
-            for (v, x) in x[s].iter_mut().enumerate() {
-                *x = T::V::<A>::load(taps.x.add(s * x_len + v * lanes)).mul(value);
-            }
-        }
-        if window.depth == 1 {
-            add_rows::<T, A, N, S>(window, &x, taps.y, first);
-            return;
-        }
-        for jz in 0..window.depth {
-            let mut xz = x;
-            for (s, xz) in xz.iter_mut().enumerate() {
-                let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK + s));
-                xz.iter_mut().for_each(|x| *x = x.mul(factor));
-            }
-            add_rows::<T, A, N, S>(window, &xz, taps.y, first.add(jz * window.plane));
-        }
-    }
-}
-
-/// Adds the outer product of `x` and the taps at `y` to rows of a plane.
-///
-/// # Safety
-/// As for [`add`]: `y` must be the samples' taps, and the rows from `first` on must be writable.
-#[inline(always)]
-unsafe fn add_rows<T: SimdReal, A: Arith, const N: usize, const S: usize>(
-    window: WindowStrides,
-    x: &[[T::V<A>; N]; S],
-    y: *const T,
-    first: *mut T,
-) {
-    let lanes = T::V::<A>::LANES;
-    for jy in 0..window.height {
-        // SAFETY: the caller promises taps at `y`, and the same number of writable rows from `first` on.
-        unsafe {
-            let p = first.add(jy * window.row);
-            let y = y.add(jy * CHUNK);
-            // The samples are summed first, and then added to the cells: fewer additions round a large total.
-            let factor = T::V::<A>::splat(*y);
-            let mut sum = x[0];
-            sum.iter_mut().for_each(
-                #[inline(always)]
-                |sum| *sum = sum.mul(factor),
-            );
-            for (s, x) in x.iter().enumerate().skip(1) {
-                let factor = T::V::<A>::splat(*y.add(s));
-                for (sum, x) in sum.iter_mut().zip(x) {
-                    *sum = x.fma(factor, *sum);
-                }
-            }
-            for (v, sum) in sum.iter_mut().enumerate() {
-                *sum = sum.add(T::V::<A>::load(p.add(v * lanes)));
-            }
-            for (v, sum) in sum.iter().enumerate() {
-                sum.store(p.add(v * lanes));
-            }
-        }
-    }
 }
 
 /// Adds the sums of a block, rows of `N` vectors, to the cells from `cells` on, and the rounding errors of these
@@ -352,12 +254,6 @@ impl<T: SimdReal> Kernel for AddKernel<'_, T> {
     }
 }
 
-/// Adds cells to others.
-#[inline(always)]
-fn add_cells<T: SimdReal>(cells: &mut [Complex<T>], sums: &[Complex<T>]) {
-    cells.iter_mut().zip(sums).for_each(|(cell, sum)| *cell += *sum);
-}
-
 /// The merge of a tile: adds its total to the grids, or stores it if the tile is the first to reach the cells. The
 /// windows of a sparse tile are added one after another, after the cells have been cleared.
 struct MergeKernel<'a, T> {
@@ -381,9 +277,9 @@ impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
                     self.row(&placement, array, [ry, rz], [y, z], is_sparse);
                 }
             }
-            if is_sparse {
-                self.add_windows(&placement, array);
-            }
+        }
+        if is_sparse {
+            add_windows(self.gridder, self.tile, self.total, self.grid, self.arrays);
         }
     }
 }
@@ -420,33 +316,6 @@ impl<T: SimdReal> MergeKernel<'_, T> {
                 (false, false) => add_cells(cells, &from[x..x + len]),
             }
             x += len;
-        }
-    }
-
-    /// Adds the windows of a sparse tile to the grid of an array.
-    #[inline(always)]
-    fn add_windows(&self, placement: &TilePlacement, array: usize) {
-        let MergeKernel { gridder: g, tile, grid, .. } = self;
-        let [gx, gy, gz] = g.tiling.size;
-        let [_, height, depth] = g.tiling.taps;
-        let (layout, first_cell) = (g.layout(), array * gx * gy * gz);
-        let row_len = layout.row_vectors * layout.cells;
-        let windows = self.total[array * g.buffer_len()..].chunks_exact(g.block_len());
-        for (&key, window) in g.samples.keys[tile.points.clone()].iter().zip(windows) {
-            let [x, y, z] = g.tiling.vector_start(unpack_key(key).0 as usize);
-            // The zeros behind a window may be in cells that are not the tile's.
-            let len = row_len.min(placement.reached_cells(0) - x);
-            let start = (placement.origin[0] + x) % gx;
-            let len_to_end = len.min(gx - start);
-            for (line, from) in window.chunks_exact(row_len).enumerate().take(height * depth) {
-                let to = first_cell + placement.row(z + line / height, y + line % height);
-                let (from, from_start) = from[..len].split_at(len_to_end);
-                // SAFETY: as for a row of a tile.
-                unsafe {
-                    add_cells(grid.part(to + start, from.len()), from);
-                    add_cells(grid.part(to, from_start.len()), from_start);
-                }
-            }
         }
     }
 }
