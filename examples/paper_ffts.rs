@@ -195,7 +195,7 @@ fn on_cpu(case: &Case, threads: usize, runs: usize) -> Result<([f64; 2], f64, us
     case.check(&out, "rustfft")?;
     for (fft, team) in ours.iter().zip(&teams) {
         out = poisoned(out.len());
-        fft.image_to_grid(team, &case.centred, &mut out);
+        fft.image_to_grid(team, &case.centred, &mut out, None);
         case.check(&out, "recon on the CPU")?;
     }
     // Alternating, so that other load on the machine affects all.
@@ -203,7 +203,7 @@ fn on_cpu(case: &Case, threads: usize, runs: usize) -> Result<([f64; 2], f64, us
     for _ in 0..runs {
         for (i, (fft, team)) in ours.iter().zip(&teams).enumerate() {
             let started = Instant::now();
-            fft.image_to_grid(team, &case.centred, &mut out);
+            fft.image_to_grid(team, &case.centred, &mut out, None);
             times[i].push(started.elapsed().as_secs_f64());
         }
         times[2].push(run_rustfft(&mut out));
