@@ -267,3 +267,54 @@ unsafe fn column_sums<T: SimdReal, A: Arith, const N: usize, const S: usize>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::simd::Level;
+
+    /// Columns that no window reaches may contain anything. Lengths of tiles differ by one cell.
+    fn check<T: SimdReal>(level: Level, size: &[usize], width: usize, samples: usize) {
+        let threads = Threads::new(1).unwrap();
+        let mut state = 1u32;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f64::from(state >> 8) / f64::from(1 << 24) - 0.5
+        };
+        let few: Vec<[f64; 2]> = (0..60).map(|_| [random(), random()]).collect();
+        let k = [0, 1, 2].map(|axis| {
+            let k = |m: usize| if axis < size.len() - 1 { few[m % few.len()][axis] } else { random() };
+            (0..samples).map(k).map(T::of).collect::<Vec<T>>()
+        });
+        let k: Vec<&[T]> = k.iter().take(size.len()).map(|k| &k[..]).collect();
+        let gridder = Gridder::new(&threads, level, &k, size, &[vec![1.0; width]], 1, None).unwrap();
+        let [gx, gy, _] = gridder.tiling.size;
+        let is_reached = |cell: usize| match size.len() {
+            3 => gridder.reached().contains(cell / gx % gy, cell % gx, 1),
+            _ => gridder.reached().contains_in_any_row(cell % gx, 1),
+        };
+        let interpolated = |outside: T| {
+            let cell = |i| if is_reached(i) { T::of((i % 101) as f64) } else { outside };
+            let grid: Vec<_> = (0..size.iter().product()).map(|i| Complex::new(cell(i), cell(i))).collect();
+            let mut values = vec![Complex::new(T::of(f64::NAN), T::ZERO); samples];
+            gridder.interpolate(&threads, &grid, &mut values);
+            values
+        };
+        let (expected, values) = (interpolated(T::ZERO), interpolated(T::of(f64::NAN)));
+        assert!(values == expected, "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
+    }
+
+    #[test]
+    fn columns_that_are_not_reached_are_not_read() {
+        for level in Level::all() {
+            for samples in [30, 300, 3000] {
+                for width in [3, 5, 8] {
+                    for size in [&[270, 40, 33][..], &[333, 19, 50], &[270, 70], &[405, 33]] {
+                        check::<f32>(level, size, width, samples);
+                        check::<f64>(level, size, width, samples);
+                    }
+                }
+            }
+        }
+    }
+}
