@@ -457,11 +457,9 @@ fn mark_columns(tiling: &Tiling, placement: &TilePlacement, keys: &[u32], marks:
         (y..y + own[1]).for_each(|row| marks.mark(row, x..x + own[0] + loaded));
         return;
     }
-    let [row, rows, _] = tiling.extent.map(|cells| cells as u32);
     for &key in keys {
-        let (cell, _) = unpack_key(key);
-        let start = x + (cell % row) as usize / tiling.layout.cells * tiling.layout.cells;
-        marks.mark(y + (cell / row % rows) as usize, start..start + loaded);
+        let [column, row, _] = tiling.vector_start(unpack_key(key).0 as usize);
+        marks.mark(y + row, x + column..x + column + loaded);
     }
 }
 
