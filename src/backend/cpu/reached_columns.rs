@@ -37,7 +37,12 @@ impl ColumnMarks {
     pub fn mark(&self, row: usize, x: Range<usize>) {
         let [cells, rows] = self.size;
         let units = units(cells);
-        let row = if rows == 1 { 0 } else { row % rows };
+        // Divisions are slow, and most rows are inside the grid.
+        let row = match rows {
+            1 => 0,
+            _ if row < rows => row,
+            _ => row % rows,
+        };
         let marks = &self.marks[row * units..][..units];
         let mark = |x: Range<usize>| {
             for mark in &marks[x.start / UNIT..self::units(x.end)] {

@@ -457,9 +457,20 @@ fn mark_columns(tiling: &Tiling, placement: &TilePlacement, keys: &[u32], marks:
         (y..y + own[1]).for_each(|row| marks.mark(row, x..x + own[0] + loaded));
         return;
     }
+    // Keys are sorted. Divisions, which are slow, are needed only once for each row.
+    let (mut line, mut row, mut previous) = (0..0, 0, None);
     for &key in keys {
-        let [column, row, _] = tiling.vector_start(unpack_key(key).0 as usize);
-        marks.mark(y + row, x + column..x + column + loaded);
+        let at = unpack_key(key).0 as usize & !(tiling.layout.cells - 1);
+        if previous == Some(at) {
+            continue;
+        }
+        previous = Some(at);
+        if !line.contains(&at) {
+            let [column, tile_row, _] = tiling.vector_start(at);
+            (line, row) = (at - column..at - column + tiling.extent[0], y + tile_row);
+        }
+        let column = x + at - line.start;
+        marks.mark(row, column..column + loaded);
     }
 }
 
