@@ -1,10 +1,13 @@
 //! The input of a plan: the trajectory, the image, the coils, and the model that relates samples to voxels.
 
 use crate::base::error::{bail, checked_product, Result};
+use crate::base::memory::Aligned;
 use crate::base::off_resonance::{OffResonance, OffResonanceRange};
 use crate::base::real::Real;
 use crate::base::warning::{Warning, WarningKind};
-use crate::base::workers::{collect, find_first, fold, SerialExecutor, Workers};
+use crate::base::workers::{
+    collect, each_chunk, find_first, fold, unwritten_arrays, SerialExecutor, SharedSlice, Workers,
+};
 use num_complex::Complex;
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -13,6 +16,9 @@ use std::ops::Range;
 /// Maximum distance of a k-space coordinate from [-0.5, 0.5], as rounding can cause. The coordinate is replaced by the
 /// nearest edge.
 pub const EDGE_ROUNDING: f64 = 1e-6;
+
+/// Name of plans whose geometry must be in host memory, for [`Geometry::check_on_host`].
+pub(crate) const CPU_OR_SEVERAL_GPUS: &str = "a plan on the CPU or on several GPUs";
 
 /// The largest |k|, as a fraction of the 0.5 that the image's size could resolve, below which a plan warns.
 const MIN_EXTENT: f64 = 0.25;
@@ -341,12 +347,15 @@ impl<'a, T: Real> Geometry<'a, T> {
 
     /// Checks all values. Sizes must have been checked.
     pub(crate) fn check_numbers(&self, workers: &dyn Workers) -> Result<InputRanges> {
-        let mut coordinates = Vec::with_capacity(self.dims.len());
-        for (axis, k) in self.coordinates.iter().enumerate() {
-            let range = min_max(workers, k);
+        let coordinates = self.coordinates.iter().map(|k| min_max(workers, k)).collect();
+        self.check_ranges(workers, coordinates)
+    }
+
+    /// Checks all values, given the [`min_max`] of the coordinates of each axis.
+    fn check_ranges(&self, workers: &dyn Workers, coordinates: Vec<[f64; 2]>) -> Result<InputRanges> {
+        for (axis, (k, range)) in self.coordinates.iter().zip(&coordinates).enumerate() {
             let all_valid = range.iter().all(|&k| in_range(k));
             let first = if all_valid { None } else { k.iter().position(|k| !in_range(k.wide())) };
-            coordinates.push(range);
             check_coordinates(axis, first.map(|m| (m, k[m])))?;
         }
         let weight = self.weights.map(|w| check_weights(workers, w)).transpose()?;
@@ -382,19 +391,42 @@ impl<'a, T: Real> Geometry<'a, T> {
     /// which 0.5 is equivalent to -0.5. For a list of voxels, 0.5 becomes the largest number below. `ranges` are the
     /// `coordinates` of [`InputRanges`].
     pub(crate) fn coordinates_within(&self, workers: &dyn Workers, ranges: &[[f64; 2]]) -> Result<Vec<Cow<'a, [T]>>> {
-        let (low, high, top) = (T::of(-0.5), T::of(0.5), self.top());
-        let within = |k: T| match k {
-            k if k < low => low,
-            k if k >= high => top,
-            k => k,
-        };
-        let axis = |(&k, &[least, largest]): (&&'a [T], &[f64; 2])| {
-            if is_in_range([least, largest]) {
+        let axis = |(&k, &range): (&&'a [T], &[f64; 2])| {
+            if is_in_range(range) {
                 return Ok(Cow::Borrowed(k));
             }
-            collect(workers, k.len(), "the coordinates", |m| within(k[m])).map(Cow::Owned)
+            collect(workers, k.len(), "the coordinates", |m| self.within(k[m])).map(Cow::Owned)
         };
         self.coordinates.iter().zip(ranges).map(axis).collect()
+    }
+
+    /// Checks all values, as [`Geometry::check_numbers`] does. Also returns copies of the coordinates within
+    /// [-0.5, 0.5), see [`Geometry::coordinates_within`]. Reads the coordinates once, which takes less time than a check
+    /// and a copy.
+    pub(crate) fn checked_copies(&self, workers: &dyn Workers) -> Result<(Vec<Aligned<T>>, InputRanges)> {
+        let (mut copies, ranges) = copied_with_range(workers, &self.coordinates, "the coordinates")?;
+        let ranges = self.check_ranges(workers, ranges)?;
+        for (copy, &range) in copies.iter_mut().zip(&ranges.coordinates) {
+            if is_in_range(range) {
+                continue;
+            }
+            let (len, copy) = (copy.len(), SharedSlice::new(copy));
+            each_chunk(workers, len, |_, chunk| {
+                // SAFETY: chunks do not overlap.
+                let chunk = unsafe { copy.part(chunk.start, chunk.len()) };
+                chunk.iter_mut().for_each(|k| *k = self.within(*k));
+            });
+        }
+        Ok((copies, ranges))
+    }
+
+    /// Returns the coordinate within [-0.5, 0.5) of a valid coordinate.
+    fn within(&self, k: T) -> T {
+        match k {
+            k if k < T::of(-0.5) => T::of(-0.5),
+            k if k >= T::of(0.5) => self.top(),
+            k => k,
+        }
     }
 
     /// Returns the coordinate that replaces 0.5, see [`Geometry::coordinates_within`].
@@ -474,12 +506,41 @@ pub(crate) fn check_weight<T: Real>(invalid: Option<(usize, T)>) -> Result<()> {
 
 /// Returns the minimum and the maximum of `k` and 0; NaN if a value or the sum of all values is not finite.
 pub(crate) fn min_max<T: Real>(workers: &dyn Workers, k: &[T]) -> [f64; 2] {
-    // A result of NaN is preserved.
-    let merge = |a: [f64; 2], b: [f64; 2]| match a[0].is_nan() || b[0].is_nan() {
+    fold(workers, k.len(), [0.0; 2], |range| min_max_of_slice(&k[range]), merge_ranges)
+}
+
+/// Returns the range of two parts of an array. NaN is preserved.
+fn merge_ranges(a: [f64; 2], b: [f64; 2]) -> [f64; 2] {
+    match a[0].is_nan() || b[0].is_nan() {
         true => [f64::NAN; 2],
         false => [a[0].min(b[0]), a[1].max(b[1])],
+    }
+}
+
+/// Copies arrays of equal length, and returns the [`min_max`] of each.
+fn copied_with_range<T: Real>(
+    workers: &dyn Workers,
+    arrays: &[&[T]],
+    what: &str,
+) -> Result<(Vec<Aligned<T>>, Vec<[f64; 2]>)> {
+    /// Number of elements that are copied while they are in cache.
+    const BLOCK: usize = 2048;
+    let mut copies = unwritten_arrays(arrays.len(), arrays[0].len(), what)?;
+    let copy = |(copy, array): (&mut Aligned<T>, &&[T])| {
+        let copy = SharedSlice::new(copy);
+        let copy_part = |range: Range<usize>| {
+            let blocks = range.clone().step_by(BLOCK).map(|start| start..range.end.min(start + BLOCK));
+            blocks.fold([0.0; 2], |total, block| {
+                let part = min_max_of_slice(&array[block.clone()]);
+                // SAFETY: parts do not overlap, nor do their blocks.
+                unsafe { copy.part(block.start, block.len()) }.copy_from_slice(&array[block]);
+                merge_ranges(total, part)
+            })
+        };
+        fold(workers, array.len(), [0.0; 2], copy_part, merge_ranges)
     };
-    fold(workers, k.len(), [0.0; 2], |range| min_max_of_slice(&k[range]), merge)
+    let ranges = copies.iter_mut().zip(arrays).map(copy).collect();
+    Ok((copies, ranges))
 }
 
 fn min_max_of_slice<T: Real>(k: &[T]) -> [f64; 2] {

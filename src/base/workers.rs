@@ -141,11 +141,16 @@ pub(crate) fn copy<E: Copy + Send + Sync>(workers: &dyn Workers, from: &[E], to:
     });
 }
 
+/// Allocates arrays of `len` elements. If memory is insufficient, the error states the number of bytes.
+pub(crate) fn unwritten_arrays<E: Element>(count: usize, len: usize, what: &str) -> Result<Vec<Aligned<E>>> {
+    let mut arena = AlignedArena::unwritten(product(&[count, AlignedArena::bytes::<E>(len)]), what)?;
+    Ok((0..count).map(|_| arena.array(len)).collect())
+}
+
 /// Copies arrays of equal length. If memory is insufficient, the error states the number of bytes.
 pub(crate) fn copied<E: Element>(workers: &dyn Workers, arrays: &[&[E]], what: &str) -> Result<Vec<Aligned<E>>> {
     let len = arrays[0].len();
-    let mut arena = AlignedArena::unwritten(product(&[arrays.len(), AlignedArena::bytes::<E>(len)]), what)?;
-    let mut copies: Vec<Aligned<E>> = arrays.iter().map(|_| arena.array(len)).collect();
+    let mut copies = unwritten_arrays(arrays.len(), len, what)?;
     let shared: Vec<SharedSlice<E>> = copies.iter_mut().map(|copy| SharedSlice::new(copy)).collect();
     each_chunk(workers, len, |_, range| {
         for (copy, array) in shared.iter().zip(arrays) {

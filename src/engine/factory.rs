@@ -14,7 +14,7 @@ use crate::backend::cpu::Cpu;
 use crate::backend::cuda::{self, Cuda};
 use crate::backend::Backend;
 use crate::base::error::{bail, try_box, ErrorKind, Result};
-use crate::base::geometry::{Geometry, InputRanges};
+use crate::base::geometry::{Geometry, InputRanges, CPU_OR_SEVERAL_GPUS};
 use crate::base::interrupt;
 use crate::base::options::{Device, Method, Options};
 use crate::base::real::{PerPrecision, Real};
@@ -130,14 +130,14 @@ impl<T: Real> BackendTask<T> for EngineCreation<'_, T> {
         let params = TransformParams::new::<T, B>(first, &size, options, exact)?;
         Encoding::<T, B>::batch_and_limit(first, &size, options, &params)?;
         let started = Instant::now();
-        if first.is_gpu() && backends.len() == 1 {
+        if backends.len() == 1 {
             let (samples, ranges) = SampleArrays::checked(&**first, geometry)?;
             interrupt::check(CREATING_PLAN)?;
             log::debug!("geometry copied and checked in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
             let encoding = Encoding::new(first.clone(), geometry, Some(samples), size.band, options, params)?;
             return Ok((try_box(encoding, "the plan")?, ranges));
         }
-        geometry.check_on_host("a plan on the CPU or on several GPUs")?;
+        geometry.check_on_host(CPU_OR_SEVERAL_GPUS)?;
         let numbers = geometry.check_numbers(first.workers())?;
         interrupt::check(CREATING_PLAN)?;
         let within = geometry.coordinates_within(first.workers(), &numbers.coordinates)?;

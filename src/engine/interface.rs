@@ -4,7 +4,7 @@ use super::device_selection::DeviceSelection;
 use crate::backend::{Sink, Source};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::Result;
-use crate::base::geometry::{Geometry, InputRanges};
+use crate::base::geometry::{Geometry, InputRanges, CPU_OR_SEVERAL_GPUS};
 use crate::base::input_check::PendingCheck;
 use crate::base::interrupt;
 use crate::base::options::{Method, Options, Window};
@@ -159,13 +159,13 @@ pub trait Engine<T: Real>: Send + Sync {
     ) -> Result<()>;
 }
 
-/// Checks all values of a geometry on the host, and creates the engine with this trajectory.
+/// Checks all values of a geometry on the host, and creates the engine of several GPUs with this trajectory.
 pub(super) fn changed_trajectory<T: Real>(
     engine: &dyn Engine<T>,
     geometry: &Geometry<'_, T>,
     options: &Options,
 ) -> Result<(Box<dyn Engine<T>>, InputRanges)> {
-    geometry.check_on_host("a plan on the CPU or on several GPUs")?;
+    geometry.check_on_host(CPU_OR_SEVERAL_GPUS)?;
     let ranges = geometry.check_numbers(engine.workers())?;
     interrupt::check(CHANGING_PLAN)?;
     let within = geometry.coordinates_within(engine.workers(), &ranges.coordinates)?;

@@ -5,7 +5,7 @@ use super::device_selection::DeviceSelection;
 use super::encoding::normal::mean_energy;
 use super::encoding::samples::{check_maps_on_device, check_weights_on_device, SampleArrays};
 use super::encoding::Encoding;
-use super::interface::{changed_trajectory, Change, Engine, PlanInfo, CHANGING_PLAN};
+use super::interface::{Change, Engine, PlanInfo, CHANGING_PLAN};
 use crate::backend::{Backend, Complexes, ComplexesMut, DeliveryQueue, Sink, Source, Span};
 use crate::base::atomic_file::AtomicFiles;
 use crate::base::error::{bail, try_box, try_collect, try_vec, Result};
@@ -73,9 +73,6 @@ impl<T: Real, B: Backend<T>> Engine<T> for Encoding<T, B> {
         geometry: &Geometry<'_, T>,
         options: &Options,
     ) -> Result<(Box<dyn Engine<T>>, InputRanges)> {
-        if !self.b().is_gpu() {
-            return changed_trajectory(self, geometry, options);
-        }
         let (samples, ranges) = SampleArrays::checked(self.b(), geometry)?;
         interrupt::check(CHANGING_PLAN)?;
         let change = Change::Trajectory(geometry);

@@ -4,7 +4,7 @@ use super::super::field::Field;
 use super::super::interface::{Change, CHANGING_PLAN};
 use super::super::memory::{MemoryLimit, MemoryRequirements};
 use super::super::transform_params::TransformParams;
-use super::samples::{coordinate_views, host_copy, SampleArrays};
+use super::samples::{host_copy, with_coordinates, SampleArrays};
 use super::state::{EncodingTransform, TrajectoryState, WeightingState};
 use super::{Encoding, ExecutionParams};
 use crate::backend::{Backend, Source};
@@ -72,7 +72,7 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
     }
 
     /// Creates the encoding after a change. It shares all unchanged parts with this one. `samples` are those of a new
-    /// trajectory in the memory of a GPU, if they are already there. `options` are those of this encoding; `band` and
+    /// trajectory, if they have already been copied. `options` are those of this encoding; `band` and
     /// `params` come from [`Encoding::params_after`].
     pub fn with_change(
         &self,
@@ -170,20 +170,16 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         match change {
             Change::Trajectory(geometry) => {
                 let field = self.field_after(geometry, band, params)?;
-                let samples = match samples {
-                    None if b.is_gpu() => Some(SampleArrays::uploaded(b, geometry)?),
-                    samples => samples,
-                };
-                let inputs = Self::host_inputs(b, geometry, samples.as_ref())?;
-                let k = coordinate_views(b, samples.as_ref(), &inputs);
-                let nufft = match (&params.gridding, self.nufft()) {
-                    (Some(_), Some(nufft)) if shares_grid => Some(nufft.with_samples(b, &k)?),
+                let SampleArrays { coordinates, weights } =
+                    samples.map_or_else(|| SampleArrays::copied(b, geometry), Ok)?;
+                let nufft = with_coordinates(b, &coordinates, |k| match (&params.gridding, self.nufft()) {
+                    (Some(_), Some(nufft)) if shares_grid => nufft.with_samples(b, k).map(Some),
                     (Some(gridding), _) => {
                         let arrays = params.gridding_batch_size(batch_size);
-                        Some(Nufft::new(b, &k, &self.dims, gridding.clone(), arrays)?)
+                        Nufft::new(b, k, &self.dims, gridding.clone(), arrays).map(Some)
                     }
-                    (None, _) => None,
-                };
+                    (None, _) => Ok(None),
+                })?;
                 let keeps_field = shares_grid
                     && field.as_ref().zip(self.field.as_ref()).is_some_and(|(new, present)| Arc::ptr_eq(new, present));
                 let transform = match (nufft, &self.trajectory.transform, params.segments(), geometry.times) {
@@ -195,14 +191,10 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
                         EncodingTransform::Segmented(segmented.with_samples(b, nufft, segments, times)?)
                     }
                     (Some(nufft), ..) => Self::gridding_transform(b, nufft, geometry, field.as_deref(), params)?,
-                    (None, ..) => Self::exact_transform(b, geometry, samples.as_ref(), options)?,
+                    (None, ..) => Self::exact_transform(b, geometry, &coordinates, options)?,
                 };
                 let times = field.as_ref().and(geometry.times);
-                drop(k);
-                drop(inputs);
                 let count = geometry.samples();
-                let SampleArrays { coordinates, weights } =
-                    samples.map_or_else(|| SampleArrays::copied(b, geometry), Ok)?;
                 let trajectory = TrajectoryState::new(b, count, coordinates, times, self.basis, transform)?;
                 let weighting = WeightingState::new(b, count, &trajectory.coordinates, self.basis, weights)?;
                 Ok((Arc::new(trajectory), Arc::new(weighting), field))

@@ -28,7 +28,7 @@ use crate::nufft::segmented::Segmented;
 use crate::nufft::Nufft;
 use crate::reconstruction::density::Weighting;
 use num_complex::Complex;
-use samples::{coordinate_views, device_source, host_axes, SampleArrays};
+use samples::{device_source, host_axes, with_coordinates, SampleArray, SampleArrays};
 use state::{CoilMaps, EncodingBuffers, EncodingTransform, TrajectoryState, WeightingState};
 use std::ops::Range;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ struct ExecutionParams {
 }
 
 impl<T: Real, B: Backend<T>> Encoding<T, B> {
-    /// Sorts the samples and copies all arrays that the operations need. `samples` are those of the geometry in the
-    /// memory of a GPU, if they are already there. `band` is the off-resonance range of the geometry's maps and times.
+    /// Sorts the samples and copies all arrays that the operations need. `samples` are those of the geometry, if they
+    /// have already been copied. `band` is the off-resonance range of the geometry's maps and times.
     pub fn new(
         backend: Arc<B>,
         geometry: &Geometry<'_, T>,
@@ -90,24 +90,20 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         interrupt::check(CREATING_PLAN)?;
         let use_toeplitz = Self::selects_toeplitz(&backend, options.normal, &size, &limit, &params);
         let field = Self::new_field(&backend, geometry, band, &params)?;
-        let samples = match samples {
-            None if backend.is_gpu() => Some(SampleArrays::uploaded(&*backend, geometry)?),
-            samples => samples,
-        };
+        let SampleArrays { coordinates, weights } =
+            samples.map_or_else(|| SampleArrays::copied(&*backend, geometry), Ok)?;
         let transform = match &params.gridding {
-            None => Self::exact_transform(&backend, geometry, samples.as_ref(), options)?,
+            None => Self::exact_transform(&backend, geometry, &coordinates, options)?,
             Some(gridding) => {
                 let arrays = params.gridding_batch_size(batch_size);
-                let inputs = Self::host_inputs(&backend, geometry, samples.as_ref())?;
-                let k = coordinate_views(&*backend, samples.as_ref(), &inputs);
-                let nufft = Nufft::new(&*backend, &k, &geometry.dims, gridding.clone(), arrays)?;
+                let nufft = with_coordinates(&*backend, &coordinates, |k| {
+                    Nufft::new(&*backend, k, &geometry.dims, gridding.clone(), arrays)
+                })?;
                 Self::gridding_transform(&backend, nufft, geometry, field.as_ref(), &params)?
             }
         };
         let times = field.as_ref().and(geometry.times);
         let (basis, count) = (geometry.basis, geometry.samples());
-        let SampleArrays { coordinates, weights } =
-            samples.map_or_else(|| SampleArrays::copied(&*backend, geometry), Ok)?;
         let trajectory = TrajectoryState::new(&*backend, count, coordinates, times, basis, transform)?;
         let weighting = WeightingState::new(&*backend, count, &trajectory.coordinates, basis, weights)?;
         Ok(Encoding {
@@ -142,30 +138,19 @@ impl<T: Real, B: Backend<T>> Encoding<T, B> {
         device_source(b, address, geometry.voxel_count() * geometry.coils).map(Some)
     }
 
-    /// Returns the caller's coordinates as inputs of the CPU; none if the samples are in the memory of a GPU.
-    fn host_inputs<'g>(
-        b: &B,
-        geometry: &Geometry<'g, T>,
-        samples: Option<&SampleArrays<T, B>>,
-    ) -> Result<Vec<B::Input<'g, T>>> {
-        let k = geometry.coordinates.iter().filter(|_| samples.is_none());
-        k.map(|&k| b.input(k.into())).collect()
-    }
-
     /// Creates direct sums for the geometry.
     fn exact_transform(
         b: &B,
         geometry: &Geometry<'_, T>,
-        samples: Option<&SampleArrays<T, B>>,
+        coordinates: &[SampleArray<T, B>],
         options: &Options,
     ) -> Result<EncodingTransform<T, B>> {
-        let on_host = samples.map(|samples| host_axes(b, &samples.coordinates)).transpose()?;
-        let k = on_host.as_ref().unwrap_or(&geometry.coordinates);
+        let k = host_axes(b, coordinates)?;
         let (dims, voxels) = (&geometry.dims, geometry.voxels.as_deref());
         let maps = geometry.off_resonance();
         let field = maps.map(|maps| maps.finite_field_map(b.workers())).transpose()?.flatten();
         let maps = maps.map(|maps| OffResonance { field_map: field.as_deref(), ..maps });
-        b.direct_sum(k, dims, voxels, maps, options.tolerance).map(EncodingTransform::Exact)
+        b.direct_sum(&k, dims, voxels, maps, options.tolerance).map(EncodingTransform::Exact)
     }
 
     /// Copies the field map and decay map; returns `None` if the geometry has neither.

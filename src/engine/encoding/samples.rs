@@ -4,7 +4,7 @@ use crate::backend::{Backend, DevicePointer, DeviceSlice, Element, Reals, Source
 use crate::base::error::{try_vec, Result};
 use crate::base::geometry::{
     check_below, check_coil_maps, check_coordinates, check_weight, is_in_range, reach, CheckedValues, DeviceGeometry,
-    Geometry, InputRanges, COIL_SENSITIVITY, EDGE_ROUNDING, NORMAL_MAP_LIMIT,
+    Geometry, InputRanges, COIL_SENSITIVITY, CPU_OR_SEVERAL_GPUS, EDGE_ROUNDING, NORMAL_MAP_LIMIT,
 };
 use crate::base::memory::Aligned;
 use crate::base::real::Real;
@@ -84,28 +84,35 @@ pub(crate) struct SampleArrays<T: Real, B: Backend<T>> {
 }
 
 impl<T: Real, B: Backend<T>> SampleArrays<T, B> {
-    /// Copies the arrays of a geometry on the host.
+    /// Copies the arrays of a geometry on the host to where the plan computes.
     pub fn copied(b: &B, geometry: &Geometry<'_, T>) -> Result<Self> {
-        let coordinates = copied(b.workers(), &geometry.coordinates, COORDINATES)?;
-        let coordinates = coordinates.into_iter().map(|k| SampleArray::on_host(k, COORDINATES)).collect();
+        let coordinates = if b.is_gpu() {
+            let upload = |k: &&[T]| Ok(SampleArray::on_device(b.upload(k, COORDINATES)?, k.len(), COORDINATES));
+            geometry.coordinates.iter().map(upload).collect::<Result<_>>()?
+        } else {
+            Self::coordinates_on_host(copied(b.workers(), &geometry.coordinates, COORDINATES)?)
+        };
         let weights = geometry.weights.map(|w| Self::new_weights(b, w.into())).transpose()?;
         Ok(SampleArrays { coordinates, weights })
     }
 
-    /// Copies the arrays of a geometry to the memory of a GPU.
-    pub fn uploaded(b: &B, geometry: &Geometry<'_, T>) -> Result<Self> {
-        let upload = |k: &&[T]| Ok(SampleArray::on_device(b.upload(k, COORDINATES)?, k.len(), COORDINATES));
-        let coordinates = geometry.coordinates.iter().map(upload).collect::<Result<_>>()?;
-        let weights = geometry.weights.map(|w| Self::new_weights(b, w.into())).transpose()?;
-        Ok(SampleArrays { coordinates, weights })
+    fn coordinates_on_host(k: Vec<Aligned<T>>) -> Vec<SampleArray<T, B>> {
+        k.into_iter().map(|k| SampleArray::on_host(k, COORDINATES)).collect()
     }
 
-    /// Copies the arrays of a geometry to the memory of a GPU, and checks the whole geometry, its samples on the GPU.
+    /// Copies the arrays of a geometry to where the plan computes, and checks the whole geometry; on a GPU, the samples
+    /// are checked there.
     pub fn checked(b: &B, geometry: &Geometry<'_, T>) -> Result<(Self, InputRanges)> {
+        if !b.is_gpu() {
+            geometry.check_on_host(CPU_OR_SEVERAL_GPUS)?;
+            let (coordinates, ranges) = geometry.checked_copies(b.workers())?;
+            let weights = geometry.weights.map(|w| Self::new_weights(b, w.into())).transpose()?;
+            return Ok((SampleArrays { coordinates: Self::coordinates_on_host(coordinates), weights }, ranges));
+        }
         if let Some(device) = &geometry.on_device {
             return Self::checked_on_device(b, geometry, device);
         }
-        let mut samples = Self::uploaded(b, geometry)?;
+        let mut samples = Self::copied(b, geometry)?;
         let count = geometry.samples();
         let arrays = samples.coordinates.iter().chain(&samples.weights).filter_map(SampleArray::device);
         let check = |(i, array)| ValueCheck {
@@ -297,15 +304,16 @@ pub(crate) fn host_axes<'a, T: Real, B: Backend<T>>(b: &B, k: &'a [SampleArray<T
     k.iter().map(|k| k.host(b)).collect()
 }
 
-/// Returns views of coordinates in the memory of a GPU or, if `samples` is `None`, of the caller's arrays on the host,
-/// which `inputs` are.
-pub(crate) fn coordinate_views<'a, T: Real, B: Backend<T>>(
+/// Calls `f` with views of coordinates where the plan computes.
+pub(crate) fn with_coordinates<T: Real, B: Backend<T>, R>(
     b: &B,
-    samples: Option<&'a SampleArrays<T, B>>,
-    inputs: &'a [B::Input<'_, T>],
-) -> Vec<Reals<'a, B, T>> {
-    match samples {
-        Some(samples) => samples.coordinates.iter().filter_map(SampleArray::device).map(|k| b.view(k)).collect(),
-        None => inputs.iter().map(|k| b.read(k)).collect(),
+    k: &[SampleArray<T, B>],
+    f: impl FnOnce(&[Reals<'_, B, T>]) -> Result<R>,
+) -> Result<R> {
+    if k.iter().all(|k| k.device.is_some()) {
+        return f(&k.iter().filter_map(SampleArray::device).map(|k| b.view(k)).collect::<Vec<_>>());
     }
+    let inputs = host_axes(b, k)?.into_iter().map(|k| b.input(k.into())).collect::<Result<Vec<_>>>()?;
+    let views: Vec<_> = inputs.iter().map(|k| b.read(k)).collect();
+    f(&views)
 }
