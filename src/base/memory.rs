@@ -1,4 +1,4 @@
-//! Arrays aligned to cache lines; large arrays use huge pages. Arrays of at least 128 KiB are mapped (mapped.rs) and do
+//! Arrays aligned to cache lines; large arrays use huge pages. Arrays of at least 32 KiB are mapped (mapped.rs) and do
 //! not use the host's allocator.
 //!
 //! An array that is written before it is read need not be cleared: a plan with many threads would wait for that. In
@@ -20,6 +20,9 @@ const ALIGNMENT: usize = 64;
 /// The default alignment of the system's allocator. Only with it does the allocator return fresh zero pages without
 /// touching them.
 const NATIVE_ALIGNMENT: usize = 2 * size_of::<usize>();
+
+/// Smallest number of bytes that [`check_available`] asks the system for.
+const SMALLEST_CHECKED: usize = 128 << 10;
 
 /// Initial contents of memory.
 #[derive(Clone, Copy, PartialEq)]
@@ -99,7 +102,7 @@ fn out_of_memory(bytes: usize, what: &str) -> Error {
 /// # Errors
 /// `OutOfHostMemory` if the system refuses.
 pub(crate) fn check_available(bytes: usize, what: &str) -> Result<()> {
-    if bytes < mapped::SMALLEST {
+    if bytes < SMALLEST_CHECKED {
         return Ok(());
     }
     match mapped::is_available(bytes) {
