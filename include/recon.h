@@ -1416,7 +1416,9 @@ recon_status recon_last_warning(uint64_t index, uint32_t *kind, const char **tex
 // Errors: RECON_NULL_POINTER.
 recon_status recon_plan_warning(const recon_plan *plan, uint64_t index, uint32_t *kind, const char **text);
 
-// Frees everything that a plan holds and ends its threads. NULL is allowed. No call with this plan may be running.
+// Frees everything that a plan holds. NULL is allowed. No call with this plan may be running.
+//
+// The plan's threads end if no other plan needs them. On Linux they wait a second for the next plan.
 void recon_plan_destroy(recon_plan *plan);
 
 // Returns to the system what the library keeps for the next plan. Existing plans lose nothing. It cannot fail. Call it
@@ -1428,6 +1430,8 @@ void recon_plan_destroy(recon_plan *plan);
 //   of the GPU's memory). The context itself holds several hundred MiB of GPU memory, and up to 32 MiB of page-locked
 //   host memory for copies. On a GPU that plans still use, the context stays; kernels and memory that no plan uses are
 //   released. The next plan on a released GPU takes about 0.1 s longer.
+//
+// - Threads that wait for the next plan.
 //
 // The end of the process releases all of it, and so does unloading the library on Linux with glibc.
 void recon_release_memory(void);

@@ -839,12 +839,15 @@ mod unix {
                 // SAFETY: the process is ending anyway.
                 unsafe { libc::signal(libc::SIGABRT, print_abort as *const () as libc::sighandler_t) };
             }
-            // Memory that a process allocates once and keeps is not a leak.
+            // Memory that a process allocates once and keeps is not a leak. Threads that wait for the next plan may still
+            // have to free what they were started with.
             let mut first = Attempt { fails: 0, left: None, right: None, code: WRONG };
             operation(&mut first);
+            recon::release_memory();
             let mut attempt = Attempt { fails: n, left, right: first.right.clone(), code: WRONG };
             let before = IN_USE.load(SeqCst);
             operation(&mut attempt);
+            recon::release_memory();
             let lost = IN_USE.load(SeqCst) - before;
             if attempt.code != WRONG && lost > 0 {
                 eprintln!("{} bytes refused: {lost} bytes are lost", FAILED.load(SeqCst));

@@ -1,4 +1,4 @@
-//! The threads of a process: all plans share them, and none remain after the last plan. Alone in its process, whose
+//! The threads of a process: all plans share them, and they end soon after the last plan. Alone in its process, whose
 //! threads it counts in /proc; tests/windows/load.c counts those of Windows.
 #![cfg(target_os = "linux")]
 
@@ -6,12 +6,21 @@ mod common;
 
 use common::{say, Random};
 use recon::{Complex, Device, Error, ErrorKind, Geometry, Options, Plan};
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs::DirEntry;
+
+/// Returns the ids of the library's threads in this process.
+fn worker_ids() -> BTreeSet<OsString> {
+    let is_worker =
+        |task: &DirEntry| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|n| n.starts_with("recon "));
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists a process's threads");
+    tasks.filter_map(Result::ok).filter(is_worker).map(|task| task.file_name()).collect()
+}
 
 /// Returns the number of the library's threads in this process.
 fn workers() -> usize {
-    let name = |task: std::io::Result<std::fs::DirEntry>| std::fs::read_to_string(task.ok()?.path().join("comm")).ok();
-    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux lists a process's threads");
-    tasks.filter_map(name).filter(|name| name.starts_with("recon ")).count()
+    worker_ids().len()
 }
 
 /// Checks the number of workers. Linux shows a thread's name only when that thread has run, and its end shortly after
@@ -88,6 +97,75 @@ fn plans_share_the_threads_of_the_one_that_asks_for_most() {
     let plan = plan(&k, 20);
     assert_workers(19, "there is room again");
     assert!(adjoint(&plan) == expected, "seed {}", random.seed);
+    drop(plan);
+    assert_workers(0, "they end by themselves when no plan follows");
+    plans_one_after_another_share_their_threads(&k);
+    recon::release_memory();
+    assert_workers(0, "they end when unused memory is released");
+    #[cfg(target_env = "gnu")]
+    unloading_the_library_ends_its_threads(&k);
+}
+
+/// On a loaded machine more than a second may lie between two plans, so several pairs are made.
+fn plans_one_after_another_share_their_threads(k: &[Vec<f32>]) {
+    let ids = || {
+        let plan = plan(k, 6);
+        assert_workers(5, "a plan of 6 threads");
+        let ids = worker_ids();
+        drop(plan);
+        ids
+    };
+    assert!((0..100).any(|_| ids() == ids()), "each plan has started threads of its own");
+}
+
+/// The plan belongs to a thread that ends: glibc does not unload a library while a thread exists that has a destructor
+/// in it, as those that have called the library do. The library's own threads must have none.
+#[cfg(target_env = "gnu")]
+fn unloading_the_library_ends_its_threads(k: &[Vec<f32>]) {
+    use recon::ffi::*;
+    use std::ptr::{null, null_mut};
+    type Init<T> = unsafe extern "C" fn(*mut T, u32) -> recon_status;
+    type Create =
+        unsafe extern "C" fn(*const recon_geometry, *const recon_options, *mut *mut recon_plan) -> recon_status;
+    type Transform = unsafe extern "C" fn(*const recon_plan, *const Complex<f32>, *mut Complex<f32>) -> recon_status;
+    type Destroy = unsafe extern "C" fn(*mut recon_plan);
+    let test = std::env::current_exe().unwrap();
+    let path = test.ancestors().skip(1).map(|folder| folder.join("librecon.so")).find(|path| path.exists());
+    let path = path.expect("the library is built with its tests");
+    let data = vec![Complex::new(1.0, 0.0); k[0].len()];
+    let use_library = |library: &libloading::Library| {
+        let mut image = vec![Complex::new(f32::NAN, 0.0); 32 * 32];
+        // SAFETY: the library's functions have these types. Structures and arrays are alive.
+        unsafe {
+            let (mut geometry, mut options) = (std::mem::zeroed(), std::mem::zeroed());
+            let geometry_init = library.get::<Init<recon_geometry>>(b"recon_geometry_init").unwrap();
+            assert_eq!(geometry_init(&mut geometry, size_of::<recon_geometry>() as u32), recon_status::RECON_OK);
+            let options_init = library.get::<Init<recon_options>>(b"recon_options_init").unwrap();
+            assert_eq!(options_init(&mut options, size_of::<recon_options>() as u32), recon_status::RECON_OK);
+            options.device = recon_device::RECON_DEVICE_CPU as u32;
+            options.threads = 6;
+            geometry.dims = [32, 32, 0];
+            geometry.samples = k[0].len() as u64;
+            geometry.coordinates = [k[0].as_ptr().cast(), k[1].as_ptr().cast(), null()];
+            let mut plan = null_mut();
+            let create = library.get::<Create>(b"recon_plan_create").unwrap();
+            assert_eq!(create(&geometry, &options, &mut plan), recon_status::RECON_OK);
+            assert_workers(5, "threads of the loaded library");
+            let transform = library.get::<Transform>(b"recon_fhd").unwrap();
+            assert_eq!(transform(plan, data.as_ptr(), image.as_mut_ptr()), recon_status::RECON_OK);
+            library.get::<Destroy>(b"recon_plan_destroy").unwrap()(plan);
+        }
+        assert!(image.iter().all(|z| z.re.is_finite()));
+    };
+    for _ in 0..5 {
+        // SAFETY: loading and unloading the library runs its own functions only, and nothing refers to it afterwards.
+        let library = unsafe { libloading::Library::new(&path) }.unwrap();
+        std::thread::scope(|scope| scope.spawn(|| use_library(&library)).join()).unwrap();
+        library.close().unwrap();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        assert!(!maps.contains("librecon.so"), "the library was not unloaded");
+        assert_workers(0, "the library was unloaded");
+    }
 }
 
 /// Returns the result of `call` with a limited address space of the process; `None` if the system ignores the limit.

@@ -1,7 +1,12 @@
 //! The threads of plans. All plans of a process share them: their number is the largest that a plan requests. Threads
-//! start with plans, and the last plan ends them, so that a host program may unload the library. A plan starts one
-//! thread, which starts the others while the plan is being created and used. Nothing waits for them but a question for
-//! their number: with 16 threads they all run after 0.3 ms, and a small plan and its only call take 0.1 ms.
+//! start with plans. A plan starts one thread, which starts the others while the plan is being created and used. Nothing
+//! waits for them but a question for their number: with 16 threads they all run after 0.3 ms, and a small plan and its
+//! only call take 0.1 ms.
+//!
+//! On Linux, threads that no plan needs any more wait a second for the next plan: a program that makes one plan after
+//! another would otherwise start and end them for each, which takes longer than a small image. They also end when the
+//! library is unloaded, and by [`end_unused_threads`]. Elsewhere they end with the last plan: Windows unloads a library
+//! only after its threads have ended.
 
 use super::task_order::nth_in_lanes;
 use super::worker_pool::WorkerPool;
@@ -13,13 +18,15 @@ use crate::base::per_process::{is_ending, PerProcess};
 use crate::base::process_id;
 use crate::base::warning::{Warning, WarningKind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 
 /// More threads than any machine has. A negative number from C must not start four billion.
 const MAX_THREADS: usize = 4096;
 /// Bytes of address space that must be free before a thread is started: a stack of 2 MiB, and 128 MiB that glibc maps
 /// for allocations. A thread without them aborts inside glibc when it starts.
 const THREAD_ADDRESS_SPACE: usize = 136 << 20;
+/// Whether threads that no plan needs wait for the next plan.
+const THREADS_LINGER: bool = cfg!(target_os = "linux");
 /// The system's error number for insufficient memory (ENOMEM).
 const ENOMEM: i32 = 12;
 
@@ -33,9 +40,9 @@ pub struct Threads {
     is_reported: AtomicBool,
 }
 
-/// The team of this process, while a plan exists. The lock is held while a plan is created or dropped. A forked process
-/// has its parent's memory but not its threads, so it begins without a team.
-static TEAM: PerProcess<Mutex<Weak<Team>>> = PerProcess::new(Mutex::new(Weak::new()), |_| Mutex::new(Weak::new()));
+/// The team of this process, from the first plan on. The lock is held while a plan is created or dropped. A forked
+/// process has its parent's memory but not its threads, so it begins without a team.
+static TEAM: PerProcess<Mutex<Option<Arc<Team>>>> = PerProcess::new(Mutex::new(None), |_| Mutex::new(None));
 
 /// The workers of a process.
 struct Team {
@@ -51,6 +58,8 @@ struct Team {
 #[derive(Default)]
 struct Members {
     workers: Vec<WorkerThread>,
+    /// Threads that end because no plan needed them.
+    ending: Vec<WorkerThread>,
     /// Number of threads that each plan requested.
     requests: Vec<usize>,
     /// Whether a worker is starting others.
@@ -69,32 +78,15 @@ impl Team {
         })
     }
 
-    /// Returns the process's team, or a new one, together with the lock for the creation and end of plans.
-    fn shared() -> (Registry, Arc<Team>) {
-        let mut registry = registry();
-        let team = registry.upgrade().unwrap_or_else(|| {
-            let team = Team::new();
-            *registry = Arc::downgrade(&team);
-            team
-        });
-        (registry, team)
-    }
-
-    /// Removes the team from the registry if it has no plan.
-    fn leave(self: &Arc<Self>, mut registry: Registry) {
-        if self.members().requests.is_empty() && Weak::ptr_eq(&registry, &Arc::downgrade(self)) {
-            *registry = Weak::new();
-        }
-    }
-
     fn members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(|e| e.into_inner())
     }
 
     /// Registers a plan with `count` threads, and starts the first missing worker, which starts the others. If the
-    /// system refuses threads, the plan computes with the existing ones: see `Threads::running`.
+    /// system refuses threads, the plan computes with the existing ones: see `Threads::running`. The registry's lock is
+    /// held.
     fn admit(self: &Arc<Self>, count: usize) -> Result<()> {
-        let mut members = self.members();
+        let mut members = self.join_ending();
         if members.requests.try_reserve(1).is_err() || members.workers.try_reserve(count).is_err() {
             bail!(
                 OutOfHostMemory,
@@ -102,6 +94,10 @@ impl Team {
             );
         }
         members.requests.push(count);
+        if members.required() > 0 {
+            self.pool.set_unused(false);
+            members = self.end_workers(members);
+        }
         let missing = members.required().saturating_sub(members.workers.len());
         if !members.starting && missing > 0 {
             // One question for all threads is faster than one for each, and the others have not taken theirs yet.
@@ -120,14 +116,14 @@ impl Team {
         }
         let index = members.workers.len();
         self.pool.set_worker_limit(index + 1);
-        let (pool, team) = (self.pool.clone(), first.then(|| self.clone()));
+        let team = self.clone();
         let worker = WorkerThread::start(index + 1, move || {
             // A thread inherits the floating-point mode of the thread that starts it.
             let _mode = FloatMode::standard();
-            if let Some(team) = team {
+            if first {
                 team.start_remaining(room.saturating_sub(1));
             }
-            pool.run_worker(index);
+            team.pool.run_worker(index, || team.end_unused());
         });
         match worker {
             Ok(worker) => {
@@ -156,24 +152,68 @@ impl Team {
         }
     }
 
-    /// Unregisters a plan with `count` threads, and ends the workers that no other plan requests. The registry's lock
-    /// makes plans come and go one at a time.
+    /// Unregisters a plan with `count` threads, and ends the workers that no other plan requests. If no plan requests
+    /// any, they may wait for the next plan. The registry's lock makes plans come and go one at a time.
     fn dismiss(&self, count: usize) {
         let mut members = self.members();
         if let Some(index) = members.requests.iter().position(|&requests| requests == count) {
             members.requests.swap_remove(index);
         }
+        if members.required() > 0 || !THREADS_LINGER {
+            drop(self.end_workers(members));
+        } else if !members.workers.is_empty() {
+            self.pool.set_unused(true);
+        }
+    }
+
+    /// Ends the workers that no plan requests. The registry's lock is held.
+    fn end_workers<'a>(&'a self, mut members: MutexGuard<'a, Members>) -> MutexGuard<'a, Members> {
         let (existing, required) = (members.workers.len(), members.required());
         if required >= existing {
-            return;
+            return members;
         }
         self.pool.set_worker_limit(required);
         for _ in required..existing {
-            let Some(worker) = members.workers.pop() else { return };
+            let Some(worker) = members.workers.pop() else { return members };
             // The lock is released because the worker that starts others may wait for it.
             drop(members);
             worker.join();
             members = self.members();
+        }
+        members
+    }
+
+    /// Lets all workers end if no plan requests any. A worker calls this, which cannot wait for its own end.
+    fn end_unused(&self) {
+        let mut members = self.members();
+        if members.required() == 0 && !members.workers.is_empty() {
+            self.pool.set_worker_limit(0);
+            members.ending = std::mem::take(&mut members.workers);
+        }
+    }
+
+    /// Waits for the end of the threads of [`Team::end_unused`]: if they were still running, new workers with their
+    /// indices would keep them. The registry's lock is held.
+    fn join_ending(&self) -> MutexGuard<'_, Members> {
+        loop {
+            let mut members = self.members();
+            let ending = std::mem::take(&mut members.ending);
+            if ending.is_empty() {
+                return members;
+            }
+            // They may wait for the lock.
+            drop(members);
+            ending.into_iter().for_each(WorkerThread::join);
+        }
+    }
+
+    /// Ends all workers if no plan requests any, and returns when they have ended. The registry's lock is held.
+    fn end_now(&self) {
+        let members = self.join_ending();
+        if members.required() == 0 {
+            drop(self.end_workers(members));
+            // A worker may have called `end_unused` meanwhile.
+            drop(self.join_ending());
         }
     }
 }
@@ -185,13 +225,32 @@ impl Members {
     }
 }
 
-/// The locked registry of the process's team.
-type Registry = MutexGuard<'static, Weak<Team>>;
-
 /// Locks the registry of the process's team.
-fn registry() -> Registry {
+fn registry() -> MutexGuard<'static, Option<Arc<Team>>> {
     TEAM.get().lock().unwrap_or_else(|e| e.into_inner())
 }
+
+/// Ends the threads that wait for the next plan, and returns when they have ended.
+pub fn end_unused_threads() {
+    if let Some(team) = &*registry() {
+        team.end_now();
+    }
+}
+
+/// Ends the threads that wait for the next plan when the library is unloaded, before their code is gone.
+#[cfg(all(target_os = "linux", not(test)))]
+#[used]
+#[link_section = ".fini_array"]
+static AT_UNLOADING: extern "C" fn() = {
+    extern "C" fn end_threads() {
+        // Other threads may still run while a process ends, so no lock is waited for.
+        let Ok(registry) = TEAM.get().try_lock() else { return };
+        if let Some(team) = registry.as_ref().filter(|team| team.members.try_lock().is_ok()) {
+            team.end_now();
+        }
+    }
+    end_threads
+};
 
 /// Returns the number of threads for a request of `count`; 0 requests as many as the machine runs at once.
 pub fn requested_threads(count: usize) -> usize {
@@ -209,10 +268,11 @@ impl Threads {
                 "{count} threads were requested: at most {MAX_THREADS} are supported, and 0 uses all processors"
             );
         }
-        let (count, (registry, team)) = (requested_threads(count), Team::shared());
-        let admitted = team.admit(count);
-        team.leave(registry);
-        admitted.map(|()| Threads { team, count, is_member: true, is_reported: AtomicBool::new(count == 1) })
+        let count = requested_threads(count);
+        let mut registry = registry();
+        let team = registry.get_or_insert_with(Team::new).clone();
+        team.admit(count)?;
+        Ok(Threads { team, count, is_member: true, is_reported: AtomicBool::new(count == 1) })
     }
 
     /// Returns the threads for one of `regions` regions that run at once. Together, the regions use all threads.
@@ -315,9 +375,8 @@ impl Threads {
 impl Drop for Threads {
     fn drop(&mut self) {
         if self.is_member && self.team.process == process_id::current() && !is_ending() {
-            let registry = registry();
+            let _registry = registry();
             self.team.dismiss(self.count);
-            self.team.leave(registry);
         } else if self.is_member {
             // A forked or ending process has no workers to end, and their locks may be locked for ever. The handles of
             // the threads must not be dropped because these threads do not exist here.
@@ -473,6 +532,7 @@ mod tests {
         let threads = Threads::new(78).unwrap();
         threads.run(1, |_| ());
         drop(threads);
+        end_unused_threads();
         // Linux still lists a thread for a short time after it was joined.
         assert!(becomes_true(|| alive() == 0), "{} are left", alive());
     }

@@ -10,7 +10,7 @@
 
 use std::any::Any;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 const SPIN_TIME: Duration = Duration::from_micros(200);
 /// Number of checks of a spinning thread before it yields its processor, a call of the system that may be slow.
 const SPINS_BEFORE_YIELD: u32 = 16;
+/// Time that workers stay after the last plan, for the next one. A program that makes one plan after another starts
+/// threads only once.
+const LINGER_TIME: Duration = Duration::from_secs(1);
 /// Maximum number of concurrent regions. A caller without a free slot computes alone.
 pub const SLOTS: usize = u32::BITS as usize;
 
@@ -36,6 +39,8 @@ pub struct WorkerPool {
     waiting: AtomicUsize,
     /// Number of workers that stay: those with the lowest indices.
     required: AtomicUsize,
+    /// Whether no plan needs the workers. One of them then waits for at most `LINGER_TIME`.
+    is_unused: AtomicBool,
     lock: Mutex<()>,
     /// Notified when a seat opens or workers must end.
     wake: Condvar,
@@ -94,6 +99,7 @@ impl WorkerPool {
             sleeping: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             required: AtomicUsize::new(0),
+            is_unused: AtomicBool::new(false),
             lock: Mutex::new(()),
             wake: Condvar::new(),
             region_left: Condvar::new(),
@@ -208,8 +214,9 @@ impl WorkerPool {
         }
     }
 
-    /// Runs worker `index` until it is no longer required.
-    pub fn run_worker(&self, index: usize) {
+    /// Runs worker `index` until it is no longer required. `end_unused` is called when no plan has needed the workers
+    /// for `LINGER_TIME`.
+    pub fn run_worker(&self, index: usize, end_unused: impl Fn()) {
         let is_required = || index < self.required.load(Ordering::Relaxed);
         let has_seats = || self.open_slots.load(Ordering::SeqCst) != 0;
         while is_required() {
@@ -225,16 +232,38 @@ impl WorkerPool {
             } else if !found {
                 let mut lock = self.lock();
                 self.sleeping.fetch_add(1, Ordering::SeqCst);
+                let mut has_lingered = false;
                 // A worker that woke too late for one region spins for the next like any other.
                 if !has_seats() && is_required() {
-                    lock = self.wake.wait(lock).unwrap_or_else(|e| e.into_inner());
+                    (lock, has_lingered) = self.sleep(lock);
                 }
                 self.sleeping.fetch_sub(1, Ordering::Relaxed);
                 drop(lock);
                 if has_seats() {
                     self.wake_some();
+                } else if has_lingered {
+                    end_unused();
                 }
             }
+        }
+    }
+
+    /// Waits until a seat opens or workers must end. Also returns whether `LINGER_TIME` has passed without a plan.
+    fn sleep<'a>(&'a self, lock: MutexGuard<'a, ()>) -> (MutexGuard<'a, ()>, bool) {
+        if !self.is_unused.load(Ordering::Relaxed) {
+            return (self.wake.wait(lock).unwrap_or_else(|e| e.into_inner()), false);
+        }
+        let (lock, result) = self.wake.wait_timeout(lock, LINGER_TIME).unwrap_or_else(|e| e.into_inner());
+        (lock, result.timed_out() && self.is_unused.load(Ordering::Relaxed))
+    }
+
+    /// Sets whether no plan needs the workers.
+    pub fn set_unused(&self, is_unused: bool) {
+        let _lock = self.lock();
+        self.is_unused.store(is_unused, Ordering::Relaxed);
+        if is_unused {
+            // A worker that sleeps already must wait for a limited time instead.
+            self.wake.notify_one();
         }
     }
 
