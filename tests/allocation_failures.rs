@@ -839,8 +839,8 @@ mod unix {
                 // SAFETY: the process is ending anyway.
                 unsafe { libc::signal(libc::SIGABRT, print_abort as *const () as libc::sighandler_t) };
             }
-            // Memory that a process allocates once and keeps is not a leak. Threads that wait for the next plan may still
-            // have to free what they were started with.
+            // Memory that a process allocates once and keeps is not a leak. Threads that wait for the next plan may
+            // still have to free what they were started with.
             let mut first = Attempt { fails: 0, left: None, right: None, code: WRONG };
             operation(&mut first);
             recon::release_memory();

@@ -401,8 +401,8 @@ impl<'a, T: Real> Geometry<'a, T> {
     }
 
     /// Checks all values, as [`Geometry::check_numbers`] does. Also returns copies of the coordinates within
-    /// [-0.5, 0.5), see [`Geometry::coordinates_within`]. Reads the coordinates once, which takes less time than a check
-    /// and a copy.
+    /// [-0.5, 0.5), see [`Geometry::coordinates_within`]. Reads the coordinates once, which takes less time than a
+    /// check and a copy.
     pub(crate) fn checked_copies(&self, workers: &dyn Workers) -> Result<(Vec<Aligned<T>>, InputRanges)> {
         let (mut copies, ranges) = copied_with_range(workers, &self.coordinates, "the coordinates")?;
         let ranges = self.check_ranges(workers, ranges)?;

@@ -14,8 +14,8 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Smallest block in bytes. glibc itself maps arrays from 128 KiB on, and returns the end of its heap to the system when
-/// 128 KiB are free there. With arrays of 32 KiB on the heap, each small plan would wait for fresh pages.
+/// Smallest block in bytes. glibc itself maps arrays from 128 KiB on, and returns the end of its heap to the system
+/// when 128 KiB are free there. With arrays of 32 KiB on the heap, each small plan would wait for fresh pages.
 pub const SMALLEST: usize = 32 << 10;
 /// Maximum number of unused bytes that stay cached when no block is in use. It is enough for a plan of about 5 million
 /// samples, whose creation takes a quarter longer in fresh pages.

@@ -1,12 +1,12 @@
 //! The threads of plans. All plans of a process share them: their number is the largest that a plan requests. Threads
-//! start with plans. A plan starts one thread, which starts the others while the plan is being created and used. Nothing
-//! waits for them but a question for their number: with 16 threads they all run after 0.3 ms, and a small plan and its
-//! only call take 0.1 ms.
+//! start with plans. A plan starts one thread, which starts the others while the plan is being created and used.
+//! Nothing waits for them but a question for their number: with 16 threads they all run after 0.3 ms, and a small plan
+//! and its only call take 0.1 ms.
 //!
-//! On Linux, threads that no plan needs any more wait a second for the next plan: a program that makes one plan after
-//! another would otherwise start and end them for each, which takes longer than a small image. They also end when the
-//! library is unloaded, and by [`end_unused_threads`]. Elsewhere they end with the last plan: Windows unloads a library
-//! only after its threads have ended.
+//! On Linux, threads that no plan needs any more wait a second for the next plan. Otherwise a program that makes one
+//! plan after another would start and end them for each, which takes longer than a small image. They also end when the
+//! library is unloaded, and by [`end_unused_threads`]. Elsewhere they end with the last plan: on Windows, a library
+//! cannot wait for its threads while it is unloaded.
 
 use super::task_order::nth_in_lanes;
 use super::worker_pool::WorkerPool;
