@@ -27,97 +27,112 @@ pub fn unpack_key(key: u32) -> (u32, usize) {
     (key >> INDEX_BITS, key as usize & (BATCH - 1))
 }
 
-/// The vectors of a tile's buffer as digits of keys. A tile of few vectors, as in 2D, has one digit.
+/// The vectors of a tile's buffer as digits of keys: one digit, or two if there are many vectors for the samples.
 #[derive(Clone, Copy)]
 pub struct VectorDigits {
     /// Lowest bit of the vector in a key.
     lowest: u32,
-    digits: u32,
-    /// Number of bits of a digit.
+    /// Number of bits of a vector.
     bits: u32,
 }
 
-impl VectorDigits {
-    /// Digits with more bits would have more values than a batch has samples.
-    const MAX_BITS: u32 = 10;
-    const MAX_VALUES: usize = 1 << Self::MAX_BITS;
+/// The highest number of bits of one of two digits.
+const FEW_BITS: u32 = 10;
+/// The highest number of bits of a single digit.
+const MOST_BITS: u32 = 12;
 
+impl VectorDigits {
     /// Describes the vectors of `cells` cells each in a buffer of `buffer` cells.
     pub fn new(buffer: usize, cells: usize) -> VectorDigits {
         let bits = |count: usize| usize::BITS - (count - 1).leading_zeros();
-        let all = bits(buffer / cells);
-        let digits = if all <= Self::MAX_BITS { 1 } else { 2 };
-        let vectors = VectorDigits { lowest: INDEX_BITS + cells.trailing_zeros(), digits, bits: all.div_ceil(digits) };
-        assert!(vectors.bits <= Self::MAX_BITS && bits(buffer) + INDEX_BITS <= u32::BITS);
+        let vectors = VectorDigits { lowest: INDEX_BITS + cells.trailing_zeros(), bits: bits(buffer / cells) };
+        assert!(vectors.bits <= 2 * FEW_BITS && bits(buffer) + INDEX_BITS <= u32::BITS);
         vectors
     }
 
     /// Sorts the first of `keys` by vectors, preserving the order within a vector, and returns the sorted array. The
     /// second is scratch of the same length. Both should be in cache: the sort writes in no order.
     pub fn sort(self, [keys, scratch]: [&mut [u32]; 2]) -> &[u32] {
-        if keys.len() <= (self.digits << self.bits) as usize / COUNTS_PER_KEY {
+        // A digit should have fewer values than there are samples, since each value takes time too.
+        let has_one_digit = self.bits <= FEW_BITS || self.bits <= MOST_BITS && keys.len() >> self.bits > 0;
+        let (digits, bits) = if has_one_digit { (1, self.bits) } else { (2, self.bits.div_ceil(2)) };
+        if keys.len() <= (digits << bits) / COUNTS_PER_KEY {
             // The index of a sample makes its order unique. Cells within a vector are left out.
             let order = !0 << self.lowest | (BATCH as u32 - 1);
             keys.sort_unstable_by_key(|&key| key & order);
             return keys;
         }
-        self.sort_by_digit(0, keys, scratch);
-        if self.digits == 1 {
-            return scratch;
+        if digits == 2 {
+            sort_by_digit::<{ 1 << FEW_BITS }>(self.lowest, bits, keys, scratch);
+            sort_by_digit::<{ 1 << FEW_BITS }>(self.lowest + bits, bits, scratch, keys);
+            return keys;
         }
-        self.sort_by_digit(1, scratch, keys);
-        keys
+        match bits {
+            ..=FEW_BITS => sort_by_digit::<{ 1 << FEW_BITS }>(self.lowest, bits, keys, scratch),
+            _ => sort_by_digit::<{ 1 << MOST_BITS }>(self.lowest, bits, keys, scratch),
+        }
+        scratch
     }
+}
 
-    /// Sorts by one digit with a stable counting sort.
-    fn sort_by_digit(self, which: u32, keys: &[u32], sorted: &mut [u32]) {
-        let shift = self.lowest + which * self.bits;
-        // The mask shows the compiler that this is an index of the counts.
-        let digit = |key: u32| (key >> shift) as usize & ((1 << self.bits) - 1) & (Self::MAX_VALUES - 1);
-        // Parts are processed in parallel: adjacent samples mostly share a vector, and each would wait for the count
-        // that the previous one has written. The counts of the parts are not a power of two apart, since a processor
-        // treats such addresses as equal.
-        let mut counts = [[0u16; Self::MAX_VALUES + 32]; SORTED_PARTS];
-        let len = keys.len() / SORTED_PARTS;
-        let (parts, last) = keys.split_at(SORTED_PARTS * len);
-        let parts: [&[u32]; SORTED_PARTS] = std::array::from_fn(|part| &parts[part * len..][..len]);
-        for i in 0..len {
-            for (counts, part) in counts.iter_mut().zip(parts) {
-                counts[digit(part[i])] += 1;
-            }
+/// Sorts by the digit of `bits` bits from `shift` on, which has at most VALUES values, with a stable counting sort.
+fn sort_by_digit<const VALUES: usize>(shift: u32, bits: u32, keys: &[u32], sorted: &mut [u32]) {
+    // The mask shows the compiler that this is an index of the counts.
+    let digit = |key: u32| (key >> shift) as usize & ((1 << bits) - 1) & (VALUES - 1);
+    // Parts are processed in parallel: adjacent samples mostly share a vector, and each would wait for the count that
+    // the previous one has written.
+    let mut counts = [PartCounts::<VALUES>::ZEROS; SORTED_PARTS];
+    let len = keys.len() / SORTED_PARTS;
+    let (parts, last) = keys.split_at(SORTED_PARTS * len);
+    let parts: [&[u32]; SORTED_PARTS] = std::array::from_fn(|part| &parts[part * len..][..len]);
+    for i in 0..len {
+        for (counts, part) in counts.iter_mut().zip(parts) {
+            counts.of[digit(part[i])] += 1;
         }
-        last.iter().for_each(|&key| counts[SORTED_PARTS - 1][digit(key)] += 1);
-        self.make_positions(&mut counts);
-        let mut put = |part: usize, key: u32| {
-            let next = &mut counts[part][digit(key)];
-            sorted[*next as usize] = key;
-            *next += 1;
-        };
-        for i in 0..len {
-            for (which, part) in parts.iter().enumerate() {
-                put(which, part[i]);
-            }
-        }
-        last.iter().for_each(|&key| put(SORTED_PARTS - 1, key));
     }
-
-    /// Converts counts to positions: digit by digit, and part by part within a digit. Only the sums over digits are
-    /// computed one after another; the compiler vectorises the other loops. A small batch spends most time here.
-    fn make_positions<const LEN: usize>(self, counts: &mut [[u16; LEN]; SORTED_PARTS]) {
-        let values = (1 << self.bits).min(Self::MAX_VALUES);
-        let parts = counts.each_mut().map(|counts| &mut counts[..values]);
-        let mut positions = [0u16; Self::MAX_VALUES];
-        let positions = &mut positions[..values];
-        for counts in &parts {
-            positions.iter_mut().zip(&**counts).for_each(|(total, count)| *total += count);
+    last.iter().for_each(|&key| counts[SORTED_PARTS - 1].of[digit(key)] += 1);
+    make_positions(&mut counts, bits);
+    let mut put = |part: usize, key: u32| {
+        let next = &mut counts[part].of[digit(key)];
+        sorted[*next as usize] = key;
+        *next += 1;
+    };
+    for i in 0..len {
+        for (which, part) in parts.iter().enumerate() {
+            put(which, part[i]);
         }
-        let mut sum = 0;
-        positions.iter_mut().for_each(|position| sum += std::mem::replace(position, sum));
-        for counts in parts {
-            for (position, count) in positions.iter_mut().zip(counts) {
-                let next = *position + *count;
-                *count = std::mem::replace(position, next);
-            }
+    }
+    last.iter().for_each(|&key| put(SORTED_PARTS - 1, key));
+}
+
+/// The counts of one part. The counts of several parts are not a power of two apart, since a processor treats such
+/// addresses as equal.
+#[derive(Clone, Copy)]
+struct PartCounts<const VALUES: usize> {
+    of: [u16; VALUES],
+    _unused: [u16; 32],
+}
+
+impl<const VALUES: usize> PartCounts<VALUES> {
+    const ZEROS: Self = PartCounts { of: [0; VALUES], _unused: [0; 32] };
+}
+
+/// Converts counts to positions: digit by digit, and part by part within a digit. Only the sums over digits are
+/// computed one after another; the compiler vectorises the other loops. A small batch spends most time here.
+fn make_positions<const VALUES: usize>(counts: &mut [PartCounts<VALUES>; SORTED_PARTS], bits: u32) {
+    let values = (1 << bits).min(VALUES);
+    let parts = counts.each_mut().map(|counts| &mut counts.of[..values]);
+    let mut positions = [0u16; VALUES];
+    let positions = &mut positions[..values];
+    for counts in &parts {
+        positions.iter_mut().zip(&**counts).for_each(|(total, count)| *total += count);
+    }
+    let mut sum = 0;
+    positions.iter_mut().for_each(|position| sum += std::mem::replace(position, sum));
+    for counts in parts {
+        for (position, count) in positions.iter_mut().zip(counts) {
+            let next = *position + *count;
+            *count = std::mem::replace(position, next);
         }
     }
 }
@@ -145,7 +160,9 @@ mod tests {
     #[test]
     fn samples_of_a_batch_are_in_the_order_of_their_vectors() {
         let mut state = 1u32;
-        for (vectors, cells) in [(1, 8), (7, 1), (350, 8), (512, 4), (513, 2), (5000, 8), (1 << 18, 1), (318_000, 1)] {
+        for (vectors, cells) in
+            [(1, 8), (7, 1), (350, 8), (512, 4), (513, 2), (1152, 4), (4096, 2), (5000, 8), (1 << 18, 1), (318_000, 1)]
+        {
             for len in [1, 60, 1000, BATCH] {
                 let mut keys = Vec::new();
                 for place in 0..len {

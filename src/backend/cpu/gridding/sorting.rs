@@ -132,18 +132,29 @@ impl<T: SimdReal> Windows<'_, T> {
     /// Returns the first cell of the window of a sample at `k` on an axis, and the polynomials' variable. Double
     /// precision is used because a grid position in single precision would cost two digits of the offset.
     #[inline(always)]
-    fn locate(&self, axis: usize, k: T) -> (u32, T) {
+    fn locate<A: Arith>(&self, axis: usize, k: T) -> (Cell, T) {
         let (size, half) = (self.size[axis] as f64, 0.5 * self.width as f64);
         let position = k.wide() * size - half;
-        // The compiler vectorises these comparisons, and they replace a NaN by a number.
-        let position = if position > -MAX_CELLS { position } else { -MAX_CELLS };
-        let position = if position < MAX_CELLS { position } else { MAX_CELLS };
-        // SAFETY: the position is between the limits, which an i32 can hold.
-        let truncated: i32 = unsafe { position.to_int_unchecked() };
-        let first = truncated + i32::from((truncated as f64) < position);
+        let first = A::ceil(position);
         // A grid is at least two windows long, so that one period moves any start inside.
-        let cell = if first < 0 { first + self.size[axis] as i32 } else { first };
-        (cell as u32, T::of(2.0 * (first as f64 - position) - 1.0))
+        let cell = if first < 0.0 { first + size } else { first };
+        // Keeps the cell inside the grid for any k: a NaN becomes 0. The compiler vectorises these comparisons.
+        let cell = if cell > 0.0 { cell } else { 0.0 };
+        let cell = if cell < size - 1.0 { cell } else { size - 1.0 };
+        (Cell(cell), T::of(2.0 * (first - position) - 1.0))
+    }
+}
+
+/// The index of a cell on an axis: an integer that an i32 can hold, in the type in which it was computed.
+#[derive(Clone, Copy)]
+struct Cell(f64);
+
+impl Cell {
+    #[inline(always)]
+    fn index(self) -> u32 {
+        // SAFETY: an i32 can hold it.
+        let index: i32 = unsafe { self.0.to_int_unchecked() };
+        index as u32
     }
 }
 
@@ -170,10 +181,9 @@ impl TileLocator {
 
     /// Returns the contribution of this axis to the index of a cell's tile.
     #[inline(always)]
-    fn index_part(self, cell: u32) -> u32 {
-        // SAFETY: an i32 can hold the index of any tile. For a value that is not a valid cell, the result is at most as
-        // large as the value, since the slope is at most 1.
-        let tile: i32 = unsafe { (cell as i32 as f64 * self.slope + self.offset).to_int_unchecked() };
+    fn index_part(self, cell: Cell) -> u32 {
+        // SAFETY: a tile has at least one cell, so an i32 can also hold the index of a cell's tile.
+        let tile: i32 = unsafe { (cell.0 * self.slope + self.offset).to_int_unchecked() };
         (tile as u32).wrapping_mul(self.stride)
     }
 }
@@ -342,7 +352,7 @@ impl<T: SimdReal> Kernel for TileSearchKernel<'_, T> {
             let (windows, locator) = (*self.windows, self.locators[axis]);
             let add = |keys: &mut [u32; LOCATE_CHUNK], k: &[T; LOCATE_CHUNK]| {
                 for i in 0..LOCATE_CHUNK {
-                    let (cell, _) = windows.locate(axis, k[i]);
+                    let (cell, _) = windows.locate::<A>(axis, k[i]);
                     let previous = if axis == 0 { 0 } else { keys[i] };
                     keys[i] = previous + locator.index_part(cell);
                 }
@@ -511,9 +521,9 @@ impl<T: SimdReal> Kernel for LocationKernel<'_, T> {
             let (origin, stride) = (self.origin[axis], pack_key(strides[axis], 0));
             let locate = |chunk: usize, k: &[T; LOCATE_CHUNK], t: &mut [T; LOCATE_CHUNK], keys: &mut [u32]| {
                 for i in 0..LOCATE_CHUNK {
-                    let (cell, offset) = windows.locate(axis, k[i]);
+                    let (cell, offset) = windows.locate::<A>(axis, k[i]);
                     let previous = if axis == 0 { pack_key(0, chunk * LOCATE_CHUNK + i) } else { keys[i] };
-                    keys[i] = previous.wrapping_add(cell.wrapping_sub(origin).wrapping_mul(stride));
+                    keys[i] = previous.wrapping_add(cell.index().wrapping_sub(origin).wrapping_mul(stride));
                     t[i] = offset;
                 }
             };
@@ -548,8 +558,9 @@ mod tests {
                 let locators = TileLocator::new(&tiling, 0);
                 assert_eq!(locators.stride, 1);
                 for tile in 0..tiling.tiles[0].count {
-                    let [first, end] = [tile, tile + 1].map(|tile| tiling.tiles[0].first_cell(tile) as u32);
-                    assert_eq!([first, end - 1].map(|cell| locators.index_part(cell)), [tile as u32; 2], "{grid:?}");
+                    let [first, end] = [tile, tile + 1].map(|tile| tiling.tiles[0].first_cell(tile) as f64);
+                    let parts = [first, end - 1.0].map(|cell| locators.index_part(Cell(cell)));
+                    assert_eq!(parts, [tile as u32; 2], "{grid:?}");
                 }
             }
         }

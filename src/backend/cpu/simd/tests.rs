@@ -69,7 +69,20 @@ impl Kernel for VectorCheck {
     fn run<A: Arith>(self) {
         check::<f32, A::F32>();
         check::<f64, A::F64>();
+        check_ceil::<A>();
     }
+}
+
+/// Compares [`Arith::ceil`] with a comparison of integers, at and beside integers of either sign.
+fn check_ceil<A: Arith>() {
+    for integer in [0i64, 1, 2, 3, 254, 255, (1 << 27) - 1, (1 << 50) - 1].into_iter().flat_map(|n| [n, -n]) {
+        let exact = integer as f64;
+        for a in [exact.next_down(), exact, exact.next_up(), exact + 0.25, exact - 0.25, exact + 0.5] {
+            let want = if a > exact { integer + 1 } else { integer };
+            assert_eq!(A::ceil(a), want as f64, "{a:e}");
+        }
+    }
+    assert!(A::ceil(f64::NAN).is_nan());
 }
 
 /// Returns the bits of every function of a vector type, and of the sums of functions, for numbers of all magnitudes.

@@ -15,6 +15,8 @@ pub trait Arith: Copy {
     const REGISTERS: usize;
     /// Returns a b + c, with a single rounding if the level has fused multiply-add.
     fn fma<T: Real>(a: T, b: T, c: T) -> T;
+    /// Returns the smallest integer that is at least `a`, whose magnitude must be less than 2^51.
+    fn ceil(a: f64) -> f64;
 }
 
 /// A precision that vector units support.
