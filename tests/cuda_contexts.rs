@@ -167,49 +167,22 @@ fn a_process_that_ends_with_plans() {
     std::process::exit(0);
 }
 
-/// Loads the library, creates and destroys a plan on the GPU, and unloads the library, several times. The plan belongs
-/// to a thread that ends, because glibc does not unload a library while a thread exists that has used it.
+/// Loads the library, creates, uses and destroys a plan on the GPU, and unloads the library, several times.
 #[test]
 #[ignore = "a part of contexts_outlive_plans"]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn a_process_that_unloads_the_library() {
-    use recon::ffi::*;
-    type Init<T> = unsafe extern "C" fn(*mut T, u32) -> recon_status;
-    type Create =
-        unsafe extern "C" fn(*const recon_geometry, *const recon_options, *mut *mut recon_plan) -> recon_status;
-    type Destroy = unsafe extern "C" fn(*mut recon_plan);
-    let test = std::env::current_exe().unwrap();
-    let path = test.ancestors().skip(1).map(|folder| folder.join("librecon.so")).find(|path| path.exists());
-    let path = path.expect("the library is built with its tests");
     let scan = Scan::new();
-    let use_library = |library: &libloading::Library| {
-        // SAFETY: the library's functions have these types. Structures and arrays are alive.
-        unsafe {
-            let (mut geometry, mut options) = (std::mem::zeroed(), std::mem::zeroed());
-            let geometry_init = library.get::<Init<recon_geometry>>(b"recon_geometry_init").unwrap();
-            assert_eq!(geometry_init(&mut geometry, size_of::<recon_geometry>() as u32), recon_status::RECON_OK);
-            let options_init = library.get::<Init<recon_options>>(b"recon_options_init").unwrap();
-            assert_eq!(options_init(&mut options, size_of::<recon_options>() as u32), recon_status::RECON_OK);
-            options.device = recon_device::RECON_DEVICE_CUDA as u32;
-            geometry.dims = [DIMS[0] as u64, DIMS[1] as u64, 0];
-            geometry.samples = SAMPLES as u64;
-            geometry.coordinates = [scan.k[0].as_ptr().cast(), scan.k[1].as_ptr().cast(), std::ptr::null()];
-            let mut plan = null_mut();
-            let create = library.get::<Create>(b"recon_plan_create").unwrap();
-            assert_eq!(create(&geometry, &options, &mut plan), recon_status::RECON_OK);
-            library.get::<Destroy>(b"recon_plan_destroy").unwrap()(plan);
-        }
-    };
+    let mut images = Vec::new();
     for _ in 0..3 {
-        // SAFETY: loading and unloading the library runs its own functions only, and nothing refers to it afterwards.
-        let library = unsafe { libloading::Library::new(&path) }.unwrap();
-        std::thread::scope(|scope| scope.spawn(|| use_library(&library)).join()).unwrap();
-        assert!(is_started());
-        library.close().unwrap();
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        assert!(!maps.contains("librecon.so"), "the library was not unloaded");
+        loaded_library::while_loaded(|library| {
+            let on_gpu = (recon::ffi::recon_device::RECON_DEVICE_CUDA, 0);
+            images.push(library.adjoint(on_gpu, DIMS, &scan.k, &scan.data, || {}));
+            assert!(is_started());
+        });
         assert!(!is_started(), "the unloaded library has left a context");
     }
+    assert!(images.iter().all(|image| *image == scan.image(&scan.plan())));
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod common;
 
+#[cfg(target_env = "gnu")]
+use common::loaded_library::while_loaded;
 use common::{say, Random};
 use recon::{Complex, Device, Error, ErrorKind, Geometry, Options, Plan};
 use std::collections::BTreeSet;
@@ -118,52 +120,16 @@ fn plans_one_after_another_share_their_threads(k: &[Vec<f32>]) {
     assert!((0..100).any(|_| ids() == ids()), "each plan has started threads of its own");
 }
 
-/// The plan belongs to a thread that ends: glibc does not unload a library while a thread exists that has a destructor
-/// in it, as those that have called the library do. The library's own threads must have none.
 #[cfg(target_env = "gnu")]
 fn unloading_the_library_ends_its_threads(k: &[Vec<f32>]) {
-    use recon::ffi::*;
-    use std::ptr::{null, null_mut};
-    type Init<T> = unsafe extern "C" fn(*mut T, u32) -> recon_status;
-    type Create =
-        unsafe extern "C" fn(*const recon_geometry, *const recon_options, *mut *mut recon_plan) -> recon_status;
-    type Transform = unsafe extern "C" fn(*const recon_plan, *const Complex<f32>, *mut Complex<f32>) -> recon_status;
-    type Destroy = unsafe extern "C" fn(*mut recon_plan);
-    let test = std::env::current_exe().unwrap();
-    let path = test.ancestors().skip(1).map(|folder| folder.join("librecon.so")).find(|path| path.exists());
-    let path = path.expect("the library is built with its tests");
     let data = vec![Complex::new(1.0, 0.0); k[0].len()];
-    let use_library = |library: &libloading::Library| {
-        let mut image = vec![Complex::new(f32::NAN, 0.0); 32 * 32];
-        // SAFETY: the library's functions have these types. Structures and arrays are alive.
-        unsafe {
-            let (mut geometry, mut options) = (std::mem::zeroed(), std::mem::zeroed());
-            let geometry_init = library.get::<Init<recon_geometry>>(b"recon_geometry_init").unwrap();
-            assert_eq!(geometry_init(&mut geometry, size_of::<recon_geometry>() as u32), recon_status::RECON_OK);
-            let options_init = library.get::<Init<recon_options>>(b"recon_options_init").unwrap();
-            assert_eq!(options_init(&mut options, size_of::<recon_options>() as u32), recon_status::RECON_OK);
-            options.device = recon_device::RECON_DEVICE_CPU as u32;
-            options.threads = 6;
-            geometry.dims = [32, 32, 0];
-            geometry.samples = k[0].len() as u64;
-            geometry.coordinates = [k[0].as_ptr().cast(), k[1].as_ptr().cast(), null()];
-            let mut plan = null_mut();
-            let create = library.get::<Create>(b"recon_plan_create").unwrap();
-            assert_eq!(create(&geometry, &options, &mut plan), recon_status::RECON_OK);
-            assert_workers(5, "threads of the loaded library");
-            let transform = library.get::<Transform>(b"recon_fhd").unwrap();
-            assert_eq!(transform(plan, data.as_ptr(), image.as_mut_ptr()), recon_status::RECON_OK);
-            library.get::<Destroy>(b"recon_plan_destroy").unwrap()(plan);
-        }
-        assert!(image.iter().all(|z| z.re.is_finite()));
-    };
     for _ in 0..5 {
-        // SAFETY: loading and unloading the library runs its own functions only, and nothing refers to it afterwards.
-        let library = unsafe { libloading::Library::new(&path) }.unwrap();
-        std::thread::scope(|scope| scope.spawn(|| use_library(&library)).join()).unwrap();
-        library.close().unwrap();
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        assert!(!maps.contains("librecon.so"), "the library was not unloaded");
+        while_loaded(|library| {
+            let on_cpu = (recon::ffi::recon_device::RECON_DEVICE_CPU, 6);
+            let are_started = || assert_workers(5, "threads of the loaded library");
+            let image = library.adjoint(on_cpu, [32, 32], k, &data, are_started);
+            assert!(image.iter().all(|z| z.re.is_finite()));
+        });
         assert_workers(0, "the library was unloaded");
     }
 }
