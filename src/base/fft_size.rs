@@ -3,7 +3,12 @@
 /// Returns the smallest even number of at least `n` whose prime factors are 2, 3, 5 and at most one 7. Above 64 it is a
 /// multiple of 8, so that lines of a grid nearly fill vectors.
 pub fn next_fast_size(n: usize) -> usize {
-    let step = if n > 64 { 8 } else { 2 };
+    next_fast_multiple(n, if n > 64 { 8 } else { 2 })
+}
+
+/// Returns the smallest multiple of `step` of at least `n` whose prime factors are 2, 3, 5 and at most one 7. `step`
+/// has only such factors.
+pub fn next_fast_multiple(n: usize, step: usize) -> usize {
     let mut size = n.next_multiple_of(step);
     while !matches!(without_small_factors(size), 1 | 7) {
         size += step;
@@ -42,5 +47,6 @@ mod tests {
         }
         assert_eq!(next_fast_size(161), 168);
         assert_eq!(next_fast_size(33), 36);
+        assert_eq!([82, 85, 97, 127].map(|n| next_fast_multiple(n, 2)), [84, 90, 100, 128]);
     }
 }

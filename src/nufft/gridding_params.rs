@@ -5,7 +5,7 @@ use super::window::Shape;
 use crate::backend::MAX_WIDTH;
 use crate::base::defaults;
 use crate::base::error::{bail, try_collect, Result};
-use crate::base::fft_size::next_fast_size;
+use crate::base::fft_size::{next_fast_multiple, next_fast_size};
 use crate::base::options::{Options, Window};
 use std::ops::RangeInclusive;
 
@@ -425,21 +425,19 @@ fn min_oversampling(dims: &[usize], grid: &[usize]) -> f64 {
     dims.iter().zip(grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the grid size of each axis.
+/// Returns the grid size of each axis: the smallest fast FFT size that is at least `sigma` n and wide enough for two
+/// windows.
 fn grid_sizes(dims: &[usize], sigma: f64, width: usize) -> Vec<usize> {
     let mut grid: Vec<usize> = Vec::with_capacity(dims.len());
     for (axis, &n) in dims.iter().enumerate() {
-        let equal_axis = dims[..axis].iter().position(|&other| other == n);
-        grid.push(equal_axis.map_or_else(|| grid_size(n, sigma, width), |axis| grid[axis]));
+        // The product is reduced slightly: 1.6 times 120 is 192, although the binary value of 1.6 is larger than 1.6.
+        let min = ((n as f64 * sigma * (1.0 - 1e-12)).ceil() as usize).max(2 * width);
+        // In 3D, where the FFT of few samples takes longest, up to a quarter of its time is saved by any even number of
+        // planes, and of lines of a plane. In 2D nothing is.
+        let is_any_even = dims.len() == 3 && axis > 0;
+        grid.push(if is_any_even { next_fast_multiple(min, 2) } else { next_fast_size(min) });
     }
     grid
-}
-
-/// Returns the smallest fast FFT size that is at least `sigma` n and wide enough for two windows.
-fn grid_size(n: usize, sigma: f64, width: usize) -> usize {
-    // The product is reduced slightly: 1.6 times 120 is 192, although the binary value of 1.6 is larger than 1.6.
-    let min = ((n as f64 * sigma * (1.0 - 1e-12)).ceil() as usize).max(2 * width);
-    next_fast_size(min)
 }
 
 #[cfg(test)]
