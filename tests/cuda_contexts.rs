@@ -5,6 +5,9 @@
 //! process.
 
 mod common;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[path = "common/loaded_library.rs"]
+mod loaded_library;
 
 use common::*;
 use cudarc::driver::sys as cu;

@@ -3,10 +3,13 @@
 #![cfg(target_os = "linux")]
 
 mod common;
-
 #[cfg(target_env = "gnu")]
-use common::loaded_library::while_loaded;
+#[path = "common/loaded_library.rs"]
+mod loaded_library;
+
 use common::{say, Random};
+#[cfg(target_env = "gnu")]
+use loaded_library::while_loaded;
 use recon::{Complex, Device, Error, ErrorKind, Geometry, Options, Plan};
 use std::collections::BTreeSet;
 use std::ffi::OsString;

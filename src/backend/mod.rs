@@ -13,6 +13,7 @@ mod direct_lists;
 pub(crate) mod spectral_sums;
 
 use crate::base::error::Result;
+use crate::base::fft_size::GridSizes;
 use crate::base::geometry::CheckedValues;
 use crate::base::input_check::PendingCheck;
 use crate::base::interrupt;
@@ -276,6 +277,10 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn batch_bytes(&self) -> usize;
     /// Estimates the time of an adjoint on this grid, in nanoseconds.
     fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64;
+    /// Returns which sizes of oversampled grids are fast.
+    fn grid_sizes(&self) -> GridSizes {
+        GridSizes::default()
+    }
     /// Estimates the time of a convolution with Q, in nanoseconds.
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 

@@ -6,9 +6,35 @@ pub fn next_fast_size(n: usize) -> usize {
     next_fast_multiple(n, if n > 64 { 8 } else { 2 })
 }
 
+/// The sizes of oversampled grids that a backend transforms fast.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum GridSizes {
+    /// The sizes of [`next_fast_size`].
+    #[default]
+    Usual,
+    /// In 3D also other even numbers of planes, and of rows of a plane, if they are much smaller.
+    EvenPlanes,
+}
+
+impl GridSizes {
+    /// Returns the smallest size of at least `n` for this axis of a grid with `ndim` axes.
+    pub fn next(self, ndim: usize, axis: usize, n: usize) -> usize {
+        let usual = next_fast_size(n);
+        if self == GridSizes::Usual || ndim < 3 || axis == 0 {
+            return usual;
+        }
+        let even = next_fast_multiple(n, 2);
+        if 20 * even <= 19 * usual {
+            even
+        } else {
+            usual
+        }
+    }
+}
+
 /// Returns the smallest multiple of `step` of at least `n` whose prime factors are 2, 3, 5 and at most one 7. `step`
 /// has only such factors.
-pub fn next_fast_multiple(n: usize, step: usize) -> usize {
+fn next_fast_multiple(n: usize, step: usize) -> usize {
     let mut size = n.next_multiple_of(step);
     while !matches!(without_small_factors(size), 1 | 7) {
         size += step;
@@ -47,6 +73,19 @@ mod tests {
         }
         assert_eq!(next_fast_size(161), 168);
         assert_eq!(next_fast_size(33), 36);
-        assert_eq!([82, 85, 97, 127].map(|n| next_fast_multiple(n, 2)), [84, 90, 100, 128]);
+    }
+
+    #[test]
+    fn grids_of_a_cpu_have_fewer_rows_and_planes() {
+        let sizes = |n| [0, 1, 2].map(|axis| GridSizes::EvenPlanes.next(3, axis, n));
+        assert_eq!([50, 82, 85, 97].map(sizes), [[50; 3], [96, 84, 84], [96, 90, 90], [112, 100, 100]]);
+        // Slightly smaller ones are not faster.
+        assert_eq!([108, 122].map(sizes), [[112; 3], [128; 3]]);
+        for n in 1..1000 {
+            let usual = next_fast_size(n);
+            assert!(sizes(n).iter().all(|size| (n..=usual).contains(size) && size.is_multiple_of(2)), "{n}");
+            assert_eq!([0, 1].map(|axis| GridSizes::EvenPlanes.next(2, axis, n)), [usual; 2]);
+            assert_eq!([0, 1, 2].map(|axis| GridSizes::Usual.next(3, axis, n)), [usual; 3]);
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::window::Shape;
 use crate::backend::MAX_WIDTH;
 use crate::base::defaults;
 use crate::base::error::{bail, try_collect, Result};
-use crate::base::fft_size::{next_fast_multiple, next_fast_size};
+use crate::base::fft_size::GridSizes;
 use crate::base::options::{Options, Window};
 use std::ops::RangeInclusive;
 
@@ -38,12 +38,14 @@ pub struct WindowRequest {
     pub width: usize,
     /// Minimum of grid size over image size; 0 means that it is chosen.
     pub oversampling: f64,
+    /// The sizes of grids.
+    pub sizes: GridSizes,
 }
 
 impl From<&Options> for WindowRequest {
     fn from(options: &Options) -> Self {
         let Options { window, tolerance, width, oversampling, .. } = *options;
-        WindowRequest { window, tolerance, width, oversampling }
+        WindowRequest { window, tolerance, width, oversampling, sizes: GridSizes::default() }
     }
 }
 
@@ -175,7 +177,7 @@ pub fn choose(
     cost: impl Fn(&[usize], usize) -> f64,
 ) -> Result<GriddingParams> {
     request.check()?;
-    let WindowRequest { window, width, .. } = request;
+    let WindowRequest { window, width, sizes, .. } = request;
     let is_default = request.tolerance == 0.0;
     let tolerance = if is_default { defaults::TOLERANCE } else { request.tolerance };
     // Sorted by a lower bound of the cost. The rest is skipped as soon as a choice costs less than the next bound.
@@ -186,10 +188,10 @@ pub fn choose(
         .into_iter()
         .filter_map(|sigma| {
             let width = if width == 0 { min_width(window, tolerance, sigma) } else { width };
-            let current = Some((grid_sizes(dims, sigma, 0), width));
+            let current = Some((grid_sizes(sizes, dims, sigma, 0), width));
             let is_new = previous != current;
             previous = current;
-            is_new.then(|| (cost(&grid_sizes(dims, sigma, width), width), sigma))
+            is_new.then(|| (cost(&grid_sizes(sizes, dims, sigma, width), width), sigma))
         })
         .collect();
     oversamplings.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -210,7 +212,7 @@ pub fn choose(
     }
     let all = request.oversamplings().into_iter().flat_map(|sigma| request.widths(2).map(move |width| (width, sigma)));
     let closest = all
-        .filter_map(|(width, sigma)| GriddingParams::candidates(window, dims, width, sigma, epsilon).last())
+        .filter_map(|(width, sigma)| GriddingParams::candidates(&request, dims, width, sigma, epsilon).last())
         .min_by(|a, b| a.error.total_cmp(&b.error))
         .expect("there are windows");
     if is_default {
@@ -302,16 +304,16 @@ fn narrowest(
     let mut widths = request.widths(min_width(request.window, tolerance, sigma));
     let meets = |error: f64| error_margin(request.window) * error <= tolerance;
     if request.width != 0 && request.oversampling != 0.0 {
-        let all = widths.flat_map(|width| GriddingParams::candidates(request.window, dims, width, sigma, epsilon));
+        let all = widths.flat_map(|width| GriddingParams::candidates(request, dims, width, sigma, epsilon));
         return all.last().filter(|params| meets(params.error));
     }
     // Most windows are rejected by their error alone. Slightly less of it is compared, as sums of squares are rounded.
     let has_worst_error = dims.iter().any(|&n| !has_few_voxels(n));
     let can_meet = |shape: &Shape| !has_worst_error || meets((1.0 - 1e-9) * shape.least_worst_error());
-    let mut grid = grid_sizes(dims, sigma, 0);
+    let mut grid = grid_sizes(request.sizes, dims, sigma, 0);
     widths.find_map(|width| {
         if grid.iter().any(|&cells| cells < 2 * width) {
-            grid = grid_sizes(dims, sigma, width);
+            grid = grid_sizes(request.sizes, dims, sigma, width);
         }
         let (shape, error) = GriddingParams::windows(request.window, dims, width, &grid)
             .filter(can_meet)
@@ -332,14 +334,14 @@ fn min_width(window: Window, tolerance: f64, sigma: f64) -> usize {
 impl GriddingParams {
     /// Returns the parameters for this width and oversampling, in the order of [`Shape::candidates`].
     fn candidates<'a>(
-        window: Window,
+        request: &WindowRequest,
         dims: &'a [usize],
         width: usize,
         sigma: f64,
         epsilon: f64,
     ) -> impl Iterator<Item = GriddingParams> + 'a {
-        let grid = grid_sizes(dims, sigma, width);
-        GriddingParams::windows(window, dims, width, &grid).map(move |shape| {
+        let grid = grid_sizes(request.sizes, dims, sigma, width);
+        GriddingParams::windows(request.window, dims, width, &grid).map(move |shape| {
             let error = expected_error(&shape, dims, &grid, epsilon);
             GriddingParams { shape, grid: grid.clone(), error }
         })
@@ -425,19 +427,11 @@ fn min_oversampling(dims: &[usize], grid: &[usize]) -> f64 {
     dims.iter().zip(grid).map(|(&n, &g)| g as f64 / n as f64).fold(f64::INFINITY, f64::min)
 }
 
-/// Returns the grid size of each axis: the smallest fast FFT size that is at least `sigma` n and wide enough for two
-/// windows.
-fn grid_sizes(dims: &[usize], sigma: f64, width: usize) -> Vec<usize> {
-    let mut grid: Vec<usize> = Vec::with_capacity(dims.len());
-    for (axis, &n) in dims.iter().enumerate() {
-        // The product is reduced slightly: 1.6 times 120 is 192, although the binary value of 1.6 is larger than 1.6.
-        let min = ((n as f64 * sigma * (1.0 - 1e-12)).ceil() as usize).max(2 * width);
-        // In 3D, where the FFT of few samples takes longest, up to a quarter of its time is saved by any even number of
-        // planes, and of lines of a plane. In 2D nothing is.
-        let is_any_even = dims.len() == 3 && axis > 0;
-        grid.push(if is_any_even { next_fast_multiple(min, 2) } else { next_fast_size(min) });
-    }
-    grid
+/// Returns the grid size of each axis: the smallest fast size of at least `sigma` n and of two windows.
+fn grid_sizes(sizes: GridSizes, dims: &[usize], sigma: f64, width: usize) -> Vec<usize> {
+    // The product is reduced slightly: 1.6 times 120 is 192, although the binary value of 1.6 is larger than 1.6.
+    let least = |n: usize| ((n as f64 * sigma * (1.0 - 1e-12)).ceil() as usize).max(2 * width);
+    dims.iter().enumerate().map(|(axis, &n)| sizes.next(dims.len(), axis, least(n))).collect()
 }
 
 #[cfg(test)]

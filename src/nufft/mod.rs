@@ -54,7 +54,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     /// Chooses window and grid for `samples` samples.
     pub fn choose(backend: &B, request: WindowRequest, dims: &[usize], samples: usize) -> Result<GriddingParams> {
         let cost = |grid: &[usize], width: usize| backend.transform_cost(grid, dims, samples, width);
-        choose(request, dims, T::EPSILON, cost)
+        choose(WindowRequest { sizes: backend.grid_sizes(), ..request }, dims, T::EPSILON, cost)
     }
 
     /// Returns the bytes that [`Nufft::new`] allocates: `batch_size` oversampled grids, the sorted samples, and

@@ -1,7 +1,7 @@
 //! The shared library that is built with the tests, loaded into this process and unloaded again, as by a host of
 //! plug-ins.
 
-use super::poisoned;
+use crate::common::poisoned;
 use recon::ffi::*;
 use recon::Complex;
 use std::ptr::{null, null_mut};

@@ -4,8 +4,6 @@
 pub mod decay;
 pub mod documents;
 pub mod emulator;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-pub mod loaded_library;
 pub mod scans;
 pub mod transforms;
 

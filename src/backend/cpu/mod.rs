@@ -18,6 +18,7 @@ mod worker_thread;
 
 use super::{Backend, ChebyshevSeries, Csr, Element, MapPresence, Sink, Source, Spoke, ValueCheck};
 use crate::base::error::{bail, Result};
+use crate::base::fft_size::GridSizes;
 use crate::base::geometry::{first_exceeding, CheckedValues};
 use crate::base::interrupt;
 use crate::base::memory::{Aligned, ALWAYS_FRESH};
@@ -195,6 +196,9 @@ impl<T: SimdReal> Backend<T> for Cpu {
     }
     fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
         cost::transform(grid, dims, samples, width, size_of::<T>())
+    }
+    fn grid_sizes(&self) -> GridSizes {
+        GridSizes::EvenPlanes
     }
     fn convolution_cost(&self, dims: &[usize]) -> f64 {
         cost::convolution(dims, size_of::<T>())
