@@ -38,19 +38,22 @@ impl<T: SimdReal> Kernel for WindowSpreadKernel<'_, T> {
     fn run<A: Arith>(self) {
         let WindowSpreadKernel { gridder: g, part, work, .. } = self;
         let (points, block, x_len) = (part.points.clone(), g.block_len(), g.layout().x_len);
-        let (used, order) = (points.len() * block, &g.samples.order[points.clone()]);
-        let values = |array: usize| &self.values[array * g.count()..][..g.count()];
+        let (len, order) = (points.len(), &g.samples.order[points.clone()]);
+        for (array, values) in self.values.chunks_exact(g.count()).take(self.arrays).enumerate() {
+            work.cells[array * g.buffer_len()..][..len * block].fill(Complex::default());
+            let fetched = &mut work.values[array * len..][..len];
+            fetched.iter_mut().zip(order).for_each(|(fetched, &m)| *fetched = values[m as usize]);
+        }
         with_vectors!(g.layout().row_vectors, A, [2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
-            for array in 0..self.arrays {
-                let cells = &mut work.cells[array * g.buffer_len()..][..used];
-                cells.fill(Complex::default());
-                let fetched = &mut work.values[..points.len()];
-                fetched.iter_mut().zip(order).for_each(|(fetched, &m)| *fetched = values(array)[m as usize]);
-                for first in points.clone().step_by(CHUNK) {
-                    let count = CHUNK.min(points.end - first);
-                    let taps = g.taps(first, count, true, &mut work.taps);
-                    let windows = cells[(first - points.start) * block..].chunks_exact_mut(block);
-                    for ((i, key), window) in g.samples.keys[first..first + count].chunks_exact(1).enumerate().zip(windows) {
+            for first in points.clone().step_by(CHUNK) {
+                let count = CHUNK.min(points.end - first);
+                let taps = g.taps(first, count, true, &mut work.taps);
+                let keys = &g.samples.keys[first..first + count];
+                for array in 0..self.arrays {
+                    let fetched = &work.values[array * len..][..len];
+                    let start = array * g.buffer_len() + (first - points.start) * block;
+                    let windows = work.cells[start..].chunks_exact_mut(block);
+                    for ((i, key), window) in keys.chunks_exact(1).enumerate().zip(windows) {
                         // SAFETY: the taps have been written, and a block has room for a window.
                         unsafe {
                             let (taps, to) = (taps.from(i, x_len), window.as_mut_ptr().cast());
@@ -115,15 +118,16 @@ impl<T: SimdReal> Kernel for WindowInterpolationKernel<'_, T> {
         let g = self.gridder;
         let (points, block, layout) = (self.part.points.clone(), g.block_len(), g.layout());
         let order = &g.samples.order[points.clone()];
+        (0..self.arrays).for_each(|array| self.copy_windows(array));
         with_vectors!(layout.window_vectors, A, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
-            for array in 0..self.arrays {
-                self.copy_windows(array);
-                for first in points.clone().step_by(CHUNK) {
-                    let count = CHUNK.min(points.end - first);
-                    let taps = g.taps(first, count, false, &mut self.work.taps);
+            for first in points.clone().step_by(CHUNK) {
+                let count = CHUNK.min(points.end - first);
+                let taps = g.taps(first, count, false, &mut self.work.taps);
+                for array in 0..self.arrays {
+                    let windows = array * g.buffer_len() + (first - points.start) * block;
                     for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
                         let (cell, index) = unpack_key(key);
-                        let start = (first + i - points.start) * block + (cell as usize & (layout.cells - 1));
+                        let start = windows + i * block + (cell as usize & (layout.cells - 1));
                         // SAFETY: the taps have been written, and the buffer has a vector behind the last window. Every
                         // sample belongs to one part.
                         unsafe {
@@ -140,7 +144,7 @@ impl<T: SimdReal> Kernel for WindowInterpolationKernel<'_, T> {
 }
 
 impl<T: SimdReal> WindowInterpolationKernel<'_, T> {
-    /// Copies the cells of each window from the grid of an array, from the vector on in which it starts.
+    /// Copies the cells of each window from the grid of an array to its buffer, from the vector on in which it starts.
     #[inline(always)]
     fn copy_windows(&mut self, array: usize) {
         let g = self.gridder;
@@ -150,7 +154,8 @@ impl<T: SimdReal> WindowInterpolationKernel<'_, T> {
         let row_len = g.layout().row_vectors * g.layout().cells;
         let points = self.part.points.clone();
         let grid = &self.grid[array * gx * gy * gz..][..gx * gy * gz];
-        let (windows, behind) = self.work.cells.split_at_mut(points.len() * g.block_len());
+        let cells = &mut self.work.cells[array * g.buffer_len()..][..g.buffer_len()];
+        let (windows, behind) = cells.split_at_mut(points.len() * g.block_len());
         let windows = windows.chunks_exact_mut(g.block_len());
         for (&key, window) in g.samples.keys[points].iter().zip(windows) {
             let [x, y, z] = g.tiling.vector_start(unpack_key(key).0 as usize);
