@@ -38,7 +38,7 @@ pub struct WindowRequest {
     pub width: usize,
     /// Minimum of grid size over image size; 0 means that it is chosen.
     pub oversampling: f64,
-    /// The sizes of grids.
+    /// The sizes of grids that are fast.
     pub sizes: GridSizes,
 }
 

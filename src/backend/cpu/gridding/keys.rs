@@ -36,7 +36,7 @@ pub struct VectorDigits {
     bits: u32,
 }
 
-/// The highest number of bits of one of two digits.
+/// The highest number of bits of one of two digits, and of a single digit for any number of samples.
 const FEW_BITS: u32 = 10;
 /// The highest number of bits of a single digit.
 const MOST_BITS: u32 = 12;
@@ -53,8 +53,8 @@ impl VectorDigits {
     /// Sorts the first of `keys` by vectors, preserving the order within a vector, and returns the sorted array. The
     /// second is scratch of the same length. Both should be in cache: the sort writes in no order.
     pub fn sort(self, [keys, scratch]: [&mut [u32]; 2]) -> &[u32] {
-        // A digit should have fewer values than there are samples, since each value takes time too.
-        let has_one_digit = self.bits <= FEW_BITS || self.bits <= MOST_BITS && keys.len() >> self.bits > 0;
+        // A digit of many bits should not have more values than there are samples: each value takes time too.
+        let has_one_digit = self.bits <= FEW_BITS || self.bits <= MOST_BITS && keys.len() >= 1 << self.bits;
         let (digits, bits) = if has_one_digit { (1, self.bits) } else { (2, self.bits.div_ceil(2)) };
         if keys.len() <= (digits << bits) / COUNTS_PER_KEY {
             // The index of a sample makes its order unique. Cells within a vector are left out.
@@ -62,16 +62,16 @@ impl VectorDigits {
             keys.sort_unstable_by_key(|&key| key & order);
             return keys;
         }
-        if digits == 2 {
-            sort_by_digit::<{ 1 << FEW_BITS }>(self.lowest, bits, keys, scratch);
-            sort_by_digit::<{ 1 << FEW_BITS }>(self.lowest + bits, bits, scratch, keys);
-            return keys;
+        let sort_by_digit = match bits {
+            ..=FEW_BITS => sort_by_digit::<{ 1 << FEW_BITS }>,
+            _ => sort_by_digit::<{ 1 << MOST_BITS }>,
+        };
+        sort_by_digit(self.lowest, bits, keys, scratch);
+        if digits == 1 {
+            return scratch;
         }
-        match bits {
-            ..=FEW_BITS => sort_by_digit::<{ 1 << FEW_BITS }>(self.lowest, bits, keys, scratch),
-            _ => sort_by_digit::<{ 1 << MOST_BITS }>(self.lowest, bits, keys, scratch),
-        }
-        scratch
+        sort_by_digit(self.lowest + bits, bits, scratch, keys);
+        keys
     }
 }
 
