@@ -60,7 +60,7 @@ fn stages(threads: usize, k: &[&[f32]], dims: &[usize], choice: &GriddingParams)
     let b: &dyn Fn(Instant) -> f64 = &|started| 1e3 * started.elapsed().as_secs_f64();
     let correction = choice.correction(dims)?;
     let started = Instant::now();
-    let gridder = Backend::<f32>::gridder(&cpu, k, &choice.grid, &choice.taps(dims), 1, None)?;
+    let gridder = Backend::<f32>::gridder(&cpu, k, &choice.grid, &choice.taps(dims), 1, None, || Ok(()))?;
     let fft = Backend::<f32>::grid_fft(&cpu, dims, &choice.grid, &correction)?;
     let plan = b(started);
     let data = vec![Complex::new(1.0, 0.5); k[0].len()];

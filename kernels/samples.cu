@@ -2,14 +2,15 @@
 // it.
 //
 // Macros: DIM is 2 or 3. ROUNDS is the maximum number of samples per thread of a pass. If WIDE is 1, counts may exceed
-// 30 bits.
+// 30 bits. If BUCKETS is 1, there are the kernels for many samples.
 //
 // A bin is a part of one plane of a tile of interpolation, small enough that all windows which start in it touch the
 // same tiles of spreading. The samples are sorted by bins with a stable radix sort from the lowest digit to the highest
 // (Adinets and Merrill, "Onesweep", 2022). A block ranks its samples and publishes its counts. It adds the counts of
-// the blocks before it, and moves the coordinates. The list of a tile then consists of runs of consecutive samples,
-// whose ends are known from the starts of the bins. Equal keys keep their order and all sums are of integers, so the
-// result depends only on the input.
+// the blocks before it, and moves the coordinates. If there are many samples, blocks sort buckets of them by the lowest
+// bits at the end instead. The list of a tile then consists of runs of consecutive samples, whose ends are known from
+// the starts of the bins. Equal keys keep their order and all sums are of integers, so the result depends only on the
+// input.
 //
 // Coordinates move together with the keys, so that no pass reads them at random.
 //
@@ -23,6 +24,11 @@
 #define MAX_PASSES 4
 // Blocks before its own whose counts a thread reads at once.
 #define WINDOW 8
+// Nanoseconds between two reads of counts that are not there yet. Without a pause, the blocks that wait delay those
+// that they wait for: with five instead of four blocks per multiprocessor, a pass on an H200 took four times as long.
+#define PAUSE 40
+
+extern __shared__ __align__(16) unsigned char shared[];
 
 #if WIDE
 typedef u64 state;
@@ -41,10 +47,14 @@ struct bin_layout {
     u32 tiles_x, tiles_y, planes, classes_y, classes_x;
 };
 
-// A sample on its way: coordinates and index.
+// A sample on its way: coordinates and index, and its key if there is room.
+#define HAS_KEY (DOUBLE || DIM == 2)
 struct __align__(4 * sizeof(real)) record {
     real k[DIM];
     u32 index;
+#if HAS_KEY
+    u32 key;
+#endif
 };
 
 // As in gridding.cu. Unused bytes are written too: memory that is written in part must be read first.
@@ -138,15 +148,38 @@ __device__ __forceinline__ u32 warp_inclusive(u32 x)
     return x;
 }
 
-// Counts the digits of all passes, [pass][digit]. The last block replaces the counts by their exclusive prefix sums. In
-// 2D it counts the runs of samples, too.
+// Copies `count` entries of the table of cells to shared memory, where the lookups of a warp's lanes at random are
+// faster. The block must synchronise before it uses the result. If `count` is 0, there is no room for the table.
+__device__ __forceinline__ const u32 *cells_in_shared(const u32 *cells, u32 count, u32 *room)
+{
+    if (count == 0) return cells;
+    for (u32 i = threadIdx.x; i < count; i += SORT_THREADS) room[i] = cells[i];
+    return room;
+}
+
+// The exclusive prefix sum of x over the threads of a block.
+__device__ __forceinline__ u32 block_exclusive(u32 x)
+{
+    __shared__ u32 sums[SORT_WARPS];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, inclusive = warp_inclusive(x);
+    __syncthreads();
+    if (lane == 31) sums[warp] = inclusive;
+    __syncthreads();
+    u32 before = inclusive - x;
+    for (u32 w = 0; w < warp; w++) before += sums[w];
+    return before;
+}
+
+// Counts the digits of all passes, [pass][digit], above `shift` bits of the keys. The last block replaces the counts by
+// their exclusive prefix sums. In 2D it counts the runs of samples, too.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 passes,
-             u32 *digits, u32 *done, u64 *runs)
+count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 table,
+             u32 shift, u32 passes, u32 *digits, u32 *done, u64 *runs)
 {
     begin_kernel();
     __shared__ u32 bins[MAX_PASSES * DIGITS];
     __shared__ bool last;
+    cells = cells_in_shared(cells, table, (u32 *)shared);
     for (u32 i = threadIdx.x; i < passes * DIGITS; i += SORT_THREADS) bins[i] = 0;
     __syncthreads();
     u32 seen_runs = 0;
@@ -161,7 +194,7 @@ count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b
         const located at = locate_sample(b, k);
         const u32 key = key_of(b, cells, at);
         for (u32 p = 0; exists && p < passes; p++)
-            atomicAdd(&bins[p * DIGITS + (key >> DIGIT_BITS * p & (DIGITS - 1))], 1u);
+            atomicAdd(&bins[p * DIGITS + (key >> (shift + DIGIT_BITS * p) & (DIGITS - 1))], 1u);
 #if DIM == 2
         seen_runs += __popc(run_starts(tile_of(b, cells, at)));
 #endif
@@ -176,17 +209,9 @@ count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b
     __syncthreads();
     if (!last) return;
     __threadfence();
-    __shared__ u32 sums[SORT_WARPS];
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     for (u32 p = 0; p < passes; p++) {
         volatile u32 *of = digits + p * DIGITS + threadIdx.x;
-        const u32 count = *of, inclusive = warp_inclusive(count);
-        if (lane == 31) sums[warp] = inclusive;
-        __syncthreads();
-        u32 before = inclusive - count;
-        for (u32 w = 0; w < warp; w++) before += sums[w];
-        *of = before;
-        __syncthreads();
+        *of = block_exclusive(*of);
     }
 }
 
@@ -197,34 +222,94 @@ struct sort_arrays {
     record *to;
 };
 
-// Copies a record as units of 16 bytes.
+// A record as units of 16 bytes.
 struct __align__(16) sixteen_bytes {
     u32 of[4];
 };
-union whole_record {
-    record fields;
-    sixteen_bytes units[sizeof(record) / 16];
-    __device__ __forceinline__ whole_record() {}
-};
+#define UNITS (sizeof(record) / 16)
 
-__device__ __forceinline__ void copy_record(record *to, const whole_record &from)
+__device__ __forceinline__ void copy_record(record *to, const record *from)
 {
     #pragma unroll
-    for (u32 i = 0; i < sizeof(record) / 16; i++) ((sixteen_bytes *)to)[i] = from.units[i];
+    for (u32 i = 0; i < UNITS; i++) ((sixteen_bytes *)to)[i] = ((const sixteen_bytes *)from)[i];
+}
+
+// Begins a copy from global to shared memory, which goes on while the thread continues.
+template <u32 BYTES>
+__device__ __forceinline__ void begin_copy(void *to, const void *from)
+{
+#if __CUDA_ARCH__ >= 800
+    const u32 at = (u32)__cvta_generic_to_shared(to);
+    if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(at), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" :: "r"(at), "l"(from), "n"(BYTES) : "memory");
+#else
+    #pragma unroll
+    for (u32 i = 0; i < BYTES / 4; i++) ((u32 *)to)[i] = ((const u32 *)from)[i];
+#endif
+}
+
+__device__ __forceinline__ void end_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
 }
 
 template <bool FIRST>
-__device__ __forceinline__ void load_record(const sort_arrays &a, u64 m, whole_record &r)
+__device__ __forceinline__ void begin_record(const sort_arrays &a, u64 m, record *to)
 {
     if (FIRST) {
-        r.fields.k[0] = a.k[0][m];
-        if (DIM == 3) r.fields.k[1] = a.k[1][m];
-        r.fields.k[DIM - 1] = a.k[2][m];
-        r.fields.index = (u32)m;
+        begin_copy<sizeof(real)>(&to->k[0], a.k[0] + m);
+        if (DIM == 3) begin_copy<sizeof(real)>(&to->k[1], a.k[1] + m);
+        begin_copy<sizeof(real)>(&to->k[DIM - 1], a.k[2] + m);
     } else {
         #pragma unroll
-        for (u32 i = 0; i < sizeof(record) / 16; i++) r.units[i] = ((const sixteen_bytes *)(a.from + m))[i];
+        for (u32 i = 0; i < UNITS; i++)
+            begin_copy<16>((sixteen_bytes *)to + i, (const sixteen_bytes *)(a.from + m) + i);
     }
+}
+
+// Returns the key of sample m, and completes its record in the first pass.
+template <bool FIRST>
+__device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *cells, u64 m, record *r)
+{
+#if HAS_KEY
+    if (!FIRST) return r->key;
+#endif
+    const u32 key = key_of(b, cells, locate_sample(b, r->k));
+    if (FIRST) {
+        r->index = (u32)m;
+#if HAS_KEY
+        r->key = key;
+#endif
+    }
+    return key;
+}
+
+// Counts the digits of a warp's next samples, one per lane, and returns the digit times 2^16 plus the number of the
+// warp's samples before this one that have it. Lanes without a sample have the digit DIGITS.
+__device__ __forceinline__ u32 count_digit(u32 digit, u32 counts_of_warp[DIGITS])
+{
+    const u32 peers = peers_of(digit), before = __popc(peers & ((1u << (threadIdx.x & 31)) - 1));
+    u32 seen = 0;
+    if (digit < DIGITS) seen = counts_of_warp[digit];
+    __syncwarp();
+    if (digit < DIGITS && before == 0) counts_of_warp[digit] = seen + __popc(peers);
+    __syncwarp();
+    return digit << 16 | (seen + before);
+}
+
+// Replaces the warps' counts of this thread's digit by the counts of the warps before, and returns the sum of all.
+__device__ __forceinline__ u32 sum_over_warps(u32 counts[SORT_WARPS][DIGITS])
+{
+    u32 sum = 0;
+    #pragma unroll
+    for (u32 w = 0; w < SORT_WARPS; w++) {
+        const u32 count = counts[w][threadIdx.x];
+        counts[w][threadIdx.x] = sum;
+        sum += count;
+    }
+    return sum;
 }
 
 // Publishes the block's counts of each digit and adds those of the blocks before it. A thread has one digit: `local` is
@@ -232,21 +317,10 @@ __device__ __forceinline__ void load_record(const sort_arrays &a, u64 m, whole_r
 __device__ __forceinline__ void place_digits(u32 counts[SORT_WARPS][DIGITS], u32 block, const u32 *digits,
                                              volatile state *states, u32 *local, u32 *base)
 {
-    __shared__ u32 sums[SORT_WARPS];
-    const u32 d = threadIdx.x, lane = d & 31, warp = d >> 5;
-    u32 count = 0, before = 0;
-    #pragma unroll
-    for (u32 w = 0; w < SORT_WARPS; w++) {
-        const u32 c = counts[w][d];
-        counts[w][d] = count;
-        count += c;
-    }
+    const u32 d = threadIdx.x, count = sum_over_warps(counts);
     states[(u64)block * DIGITS + d] = (block ? PARTIAL : INCLUSIVE) | count;
-    const u32 inclusive = warp_inclusive(count);
-    if (lane == 31) sums[warp] = inclusive;
-    __syncthreads();
-    u32 first = inclusive - count;
-    for (u32 w = 0; w < warp; w++) first += sums[w];
+    const u32 first = block_exclusive(count);
+    u32 before = 0;
     for (u32 at = block; at > 0;) {
         state seen[WINDOW];
         #pragma unroll
@@ -263,97 +337,114 @@ __device__ __forceinline__ void place_digits(u32 counts[SORT_WARPS][DIGITS], u32
         }
         if (done) break;
         at -= taken;
+#if __CUDA_ARCH__ >= 700
+        if (taken == 0) __nanosleep(PAUSE);
+#endif
     }
     if (block) states[(u64)block * DIGITS + d] = INCLUSIVE | (state)before + count;
     local[d] = first;
     base[d] = digits[d] + before - first;
 }
 
-// Ranks the samples of a block, sorts them in shared memory, and moves them to their places. Each warp has samples
-// that follow one another, up to ROUNDS per lane.
+// Ranks the samples of a block, sorts their numbers in shared memory, and moves the records to their places. Each warp
+// has samples that follow one another, up to ROUNDS per lane. Records are copied to shared memory directly, because in
+// registers they would leave too few for loads and ranks.
 template <bool FIRST>
-__device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin_layout &b, const u32 *cells, u32 shift,
-                                          u32 rounds, const u32 *digits, volatile state *states, u32 *ticket)
+__device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin_layout &b, const u32 *cells, u32 table,
+                                          u32 shift, u32 rounds, const u32 *digits, volatile state *states, u32 *ticket)
 {
-    extern __shared__ __align__(16) unsigned char shared[];
-    record *sorted = (record *)shared;
-    unsigned char *digit_of = shared + sizeof(record) * SORT_THREADS * ROUNDS;
+    record *records = (record *)shared;
+    // The record that comes to each place, and its digit.
+    unsigned short *source = (unsigned short *)(records + SORT_THREADS * ROUNDS);
+    unsigned char *digit_of = (unsigned char *)(source + SORT_THREADS * ROUNDS);
     __shared__ u32 counts[SORT_WARPS][DIGITS], local[DIGITS], base[DIGITS], number;
     const u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     // Blocks take their numbers when they start, so that a block waits only for blocks that run.
     if (threadIdx.x == 0) number = atomicAdd(ticket, 1u);
     for (u32 w = 0; w < SORT_WARPS; w++) counts[w][threadIdx.x] = 0;
+    if (FIRST || !HAS_KEY) cells = cells_in_shared(cells, table, (u32 *)(digit_of + SORT_THREADS * ROUNDS));
     __syncthreads();
-    const u32 block = number;
-    const u64 block_first = (u64)block * SORT_THREADS * rounds;
-    const u64 first = block_first + warp * 32 * rounds + lane;
-    whole_record mine[ROUNDS];
-    u32 place[ROUNDS];
-    // All loads are in flight together. Past the end they repeat the last sample: with a condition, the thread would
-    // wait for each before the next.
-    #pragma unroll
-    for (u32 r = 0; r < ROUNDS; r++) load_record<FIRST>(a, min(first + 32 * r, n - 1), mine[r]);
+    const u32 block = number, own = warp * 32 * rounds + lane;
+    const u64 block_first = (u64)block * SORT_THREADS * rounds, first = block_first + own;
     #pragma unroll
     for (u32 r = 0; r < ROUNDS; r++) {
         if (r >= rounds) break;
-        // Lanes past the end have a digit that no sample has.
-        const bool exists = first + 32 * r < n;
+        if (first + 32 * r < n) begin_record<FIRST>(a, first + 32 * r, records + own + 32 * r);
+    }
+    end_copies();
+    u32 place[ROUNDS];
+    #pragma unroll
+    for (u32 r = 0; r < ROUNDS; r++) {
+        if (r >= rounds) break;
+        const u64 m = first + 32 * r;
         u32 digit = DIGITS;
-        if (exists) digit = key_of(b, cells, locate_sample(b, mine[r].fields.k)) >> shift & (DIGITS - 1);
-        const u32 peers = peers_of(digit);
-        const u32 before = __popc(peers & ((1u << lane) - 1));
-        u32 seen = 0;
-        if (exists) seen = counts[warp][digit];
-        __syncwarp();
-        if (exists && before == 0) counts[warp][digit] = seen + __popc(peers);
-        __syncwarp();
-        place[r] = digit << 16 | (seen + before);
+        if (m < n) digit = take_key<FIRST>(b, cells, m, records + own + 32 * r) >> shift & (DIGITS - 1);
+        place[r] = count_digit(digit, counts[warp]);
     }
     __syncthreads();
     place_digits(counts, block, digits, states, local, base);
     __syncthreads();
     #pragma unroll
     for (u32 r = 0; r < ROUNDS; r++) {
-        if (r >= rounds) break;
-        if (first + 32 * r >= n) continue;
+        if (r >= rounds || first + 32 * r >= n) break;
         const u32 digit = place[r] >> 16, to = local[digit] + counts[warp][digit] + (place[r] & 0xffff);
-        copy_record(sorted + to, mine[r]);
+        source[to] = (unsigned short)(own + 32 * r);
         digit_of[to] = (unsigned char)digit;
     }
     __syncthreads();
     const u32 count = (u32)min((u64)SORT_THREADS * rounds, n - block_first);
     for (u32 i = threadIdx.x; i < count; i += SORT_THREADS)
-        copy_record(a.to + (u32)(base[digit_of[i]] + i), *(const whole_record *)(sorted + i));
+        copy_record(a.to + (u32)(base[digit_of[i]] + i), records + source[i]);
 }
 
+// Without the number of blocks the compiler would use 32 registers, and a pass in double precision take a fifth longer.
 #define SORT_PASS(NAME, FIRST)                                                                                         \
-    extern "C" __global__ void __launch_bounds__(SORT_THREADS)                                                         \
-    NAME(sort_arrays a, u64 n, bin_layout b, const u32 *cells, u32 shift, u32 rounds, const u32 *digits,               \
+    extern "C" __global__ void __launch_bounds__(SORT_THREADS, 2)                                                      \
+    NAME(sort_arrays a, u64 n, bin_layout b, const u32 *cells, u32 table, u32 shift, u32 rounds, const u32 *digits,    \
          state *states, u32 *ticket)                                                                                   \
     {                                                                                                                  \
         begin_kernel();                                                                                                \
-        sort_pass<FIRST>(a, n, b, cells, shift, rounds, digits, states, ticket);                                       \
+        sort_pass<FIRST>(a, n, b, cells, table, shift, rounds, digits, states, ticket);                                \
     }
 SORT_PASS(sort_first, true)
 SORT_PASS(sort_next, false)
 
+// Sorted samples, as interpolation and spreading read them.
+struct sorted_points {
+    point *points;
+    unsigned short *planes;
+    u32 *order;
+};
+
+// Writes a point. It is not read again soon, so it must not take the place of other data in the cache.
+__device__ __forceinline__ void write_point(const sorted_points &to, u64 i, const located &at, u32 index)
+{
+    union whole_point {
+        point p;
+        uint4 units[sizeof(point) / 16];
+        __device__ whole_point() {}
+    } whole;
+    whole.p = at.p;
+    #pragma unroll
+    for (u32 u = 0; u < sizeof(point) / 16; u++) __stcs((uint4 *)(to.points + i) + u, whole.units[u]);
+    __stcs(to.planes + i, (unsigned short)at.plane);
+    __stcs(to.order + i, index);
+}
+
 // Writes the points of sorted samples and their order, and marks the first sample of each bin. Bins without samples
 // keep 0xffffffff: the starts of bins are the minima of all following bins, see `fill_starts`.
-extern "C" __global__ void __launch_bounds__(256)
-settle(const record *sorted, u64 n, bin_layout b, const u32 *cells, point *points, unsigned short *planes, u32 *order,
-       u32 *starts)
+extern "C" __global__ void __launch_bounds__(SORT_THREADS)
+settle(const record *sorted, u64 n, bin_layout b, const u32 *cells, sorted_points to, u32 *starts)
 {
     begin_kernel();
-    __shared__ u32 keys[256];
-    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
+    __shared__ u32 keys[SORT_THREADS];
+    const u64 i = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     u32 key = 0;
     if (i < n) {
         const record r = sorted[i];
         const located at = locate_sample(b, r.k);
         key = key_of(b, cells, at);
-        points[i] = at.p;
-        planes[i] = (unsigned short)at.plane;
-        order[i] = r.index;
+        write_point(to, i, at, r.index);
     }
     keys[threadIdx.x] = key;
     __syncthreads();
@@ -363,6 +454,131 @@ settle(const record *sorted, u64 n, bin_layout b, const u32 *cells, point *point
     else if (i > 0) first = key_of(b, cells, locate_sample(b, sorted[i - 1].k)) != key;
     if (first) starts[key] = (u32)i;
 }
+
+#if BUCKETS
+
+// Many samples need one pass less. The passes sort by the upper bits of the keys only, and leave buckets of samples
+// that differ in the lower `bits` bits. A block then sorts a bucket, and writes its points and the starts of its bins.
+#define BUCKET_ROUNDS 16
+#define BUCKET_SAMPLES (SORT_THREADS * BUCKET_ROUNDS)
+// Loads of a thread that are in flight together.
+#define LOADS 4
+
+// Estimates the samples of the longest bucket: `most` of `drawn` samples are in one bucket. Each is drawn from another
+// part of the input. Places within the parts vary, because spokes are periodic.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS)
+draw_samples(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 bits, u32 drawn,
+             u32 *counts, u32 *most)
+{
+    begin_kernel();
+    const u32 i = blockIdx.x * SORT_THREADS + threadIdx.x;
+    if (i >= drawn) return;
+    const u64 part = n / drawn, m = i * part + (i * 2654435761u >> 8) % part;
+    real k[DIM];
+    k[0] = kx[m];
+    if (DIM == 3) k[1] = ky[m];
+    k[DIM - 1] = kz[m];
+    const u32 count = atomicAdd(&counts[key_of(b, cells, locate_sample(b, k)) >> bits], 1u) + 1;
+    if (count > *(volatile u32 *)most) atomicMax(most, count);
+}
+
+__device__ __forceinline__ u32 key_at(const record *r, const bin_layout &b, const u32 *cells)
+{
+#if HAS_KEY
+    return r->key;
+#else
+    record copy;
+    copy_record(&copy, r);
+    return key_of(b, cells, locate_sample(b, copy.k));
+#endif
+}
+
+// Finds the first sample of each bucket by bisection; begins[buckets] = n.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS)
+find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 bits, u32 buckets, u32 *begins)
+{
+    begin_kernel();
+    const u32 bucket = blockIdx.x * SORT_THREADS + threadIdx.x;
+    if (bucket > buckets) return;
+    u64 low = 0, high = n;
+    while (low < high) {
+        const u64 middle = low + (high - low) / 2;
+        if (key_at(sorted + middle, b, cells) >> bits < bucket) low = middle + 1;
+        else high = middle;
+    }
+    begins[bucket] = (u32)low;
+}
+
+// Sorts the samples of a bucket by the lower `bits` bits of their keys: it sorts their numbers, and reads the records
+// again, which are in the level-2 cache. The number of blocks that run at once is limited by their registers, so that
+// the cache has room for their records. Longer buckets are sorted in parts, after counting the digits of all.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS, DOUBLE ? 3 : 4)
+sort_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 table, const u32 *begins, u32 bits,
+             u64 bins, sorted_points to, u32 *starts)
+{
+    begin_kernel();
+    __shared__ unsigned short source[BUCKET_SAMPLES];
+    __shared__ unsigned char digit_of[BUCKET_SAMPLES];
+    __shared__ u32 counts[SORT_WARPS][DIGITS], local[DIGITS], base[DIGITS];
+    const u32 d = threadIdx.x, warp = d >> 5, lane = d & 31, mask = (1u << bits) - 1;
+    const u32 bucket = blockIdx.x, begin = begins[bucket], end = begins[bucket + 1];
+    const bool is_long = end - begin > BUCKET_SAMPLES;
+    cells = cells_in_shared(cells, table, (u32 *)shared);
+    base[d] = 0;
+    __syncthreads();
+    for (u32 i = begin + d; is_long && i < end; i += SORT_THREADS)
+        atomicAdd(&base[key_at(sorted + i, b, cells) & mask], 1u);
+    for (u32 part = begin;; part += BUCKET_SAMPLES) {
+        const u32 count = min(end - part, BUCKET_SAMPLES), rounds = (count + SORT_THREADS - 1) / SORT_THREADS;
+        const u32 own = warp * 32 * rounds + lane;
+        for (u32 w = 0; w < SORT_WARPS; w++) counts[w][d] = 0;
+        __syncthreads();
+        u32 place[BUCKET_ROUNDS];
+        #pragma unroll
+        for (u32 first = 0; first < BUCKET_ROUNDS; first += LOADS) {
+            if (first >= rounds) break;
+            u32 keys[LOADS];
+            #pragma unroll
+            for (u32 r = 0; r < LOADS; r++)
+                keys[r] = key_at(sorted + part + min(own + 32 * (first + r), count - 1), b, cells);
+            #pragma unroll
+            for (u32 r = 0; r < LOADS; r++) {
+                const bool exists = first + r < rounds && own + 32 * (first + r) < count;
+                place[first + r] = count_digit(exists ? keys[r] & mask : DIGITS, counts[warp]);
+            }
+        }
+        __syncthreads();
+        const u32 total = sum_over_warps(counts);
+        local[d] = block_exclusive(total);
+        if (part == begin) {
+            base[d] = begin + (is_long ? block_exclusive(base[d]) : local[d]);
+            const u64 bin = ((u64)bucket << bits) + d;
+            if (d <= mask && bin < bins) starts[bin] = base[d];
+            if (bucket == 0 && d == 0) starts[bins] = (u32)n;
+        }
+        __syncthreads();
+        #pragma unroll
+        for (u32 r = 0; r < BUCKET_ROUNDS; r++) {
+            if (r >= rounds || own + 32 * r >= count) break;
+            const u32 digit = place[r] >> 16, at = local[digit] + counts[warp][digit] + (place[r] & 0xffff);
+            source[at] = (unsigned short)(own + 32 * r);
+            digit_of[at] = (unsigned char)digit;
+        }
+        __syncthreads();
+        #pragma unroll 4
+        for (u32 i = d; i < count; i += SORT_THREADS) {
+            record r;
+            copy_record(&r, sorted + part + source[i]);
+            const u32 digit = digit_of[i];
+            write_point(to, base[digit] + i - local[digit], locate_sample(b, r.k), r.index);
+        }
+        if (end - part <= BUCKET_SAMPLES) break;
+        __syncthreads();
+        base[d] += total;
+    }
+}
+
+#endif
 
 #if DIM == 2
 

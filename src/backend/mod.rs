@@ -294,6 +294,8 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     ///
     /// The new gridder may share memory that does not depend on the samples with `previous`, which must have the same
     /// grid, taps and `arrays`.
+    ///
+    /// `meanwhile` is called once. It does work of the host, such as allocations, while a GPU sorts.
     fn gridder(
         &self,
         k: &[Reals<Self, T>],
@@ -301,6 +303,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
         taps: &[Vec<f64>],
         arrays: usize,
         previous: Option<&Self::Gridder>,
+        meanwhile: impl FnOnce() -> Result<()>,
     ) -> Result<Self::Gridder>;
     /// Estimates the bytes of a gridder for `samples` samples and `arrays` arrays per call.
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize;

@@ -84,13 +84,12 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let grid_len = checked_product(&params.grid, "the oversampled grid")?;
         let all = checked_product(&[grid_len, batch_size], "the oversampled grids")?;
         let started = std::time::Instant::now();
-        // Allocate the largest array first, to fail early if it does not fit.
         let grids = Pool::new();
-        drop(grids.try_take(|| backend.unwritten::<Complex<T>>(all, "the oversampled grid"))?);
+        let allocate = || grids.try_take(|| backend.unwritten::<Complex<T>>(all, "the oversampled grid")).map(drop);
         let correction = params.correction(dims)?;
         let taps = params.taps(dims);
         backend.prepare(dims, &params.grid, &taps, k[0].len());
-        let gridder = backend.gridder(k, &params.grid, &taps, batch_size, None)?;
+        let gridder = backend.gridder(k, &params.grid, &taps, batch_size, None, allocate)?;
         let sorted = started.elapsed();
         interrupt::check("the sorting of samples")?;
         let fft = try_box(backend.grid_fft(dims, &params.grid, &correction)?, "the transforms of the grid")?;
@@ -110,7 +109,7 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     pub fn with_samples(&self, backend: &B, k: &[Reals<B, T>]) -> Result<Self> {
         let GridState { params, taps, batch_size, .. } = &*self.grid_state;
         let started = std::time::Instant::now();
-        let gridder = backend.gridder(k, &params.grid, taps, *batch_size, Some(&self.gridder))?;
+        let gridder = backend.gridder(k, &params.grid, taps, *batch_size, Some(&self.gridder), || Ok(()))?;
         log::debug!("gridding planned again in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         interrupt::check("the sorting of samples")?;
         Ok(Nufft { samples: k[0].len(), gridder, grid_state: self.grid_state.clone() })

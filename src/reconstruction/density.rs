@@ -177,7 +177,7 @@ fn iterate<T: Real, B: Backend<T>>(
     let gridder = {
         let inputs = k.iter().map(|&k| backend.input(k.into())).collect::<Result<Vec<_>>>()?;
         let k: Vec<_> = inputs.iter().map(|k| backend.read(k)).collect();
-        backend.gridder(&k, &sizes, &taps, 1, None)?
+        backend.gridder(&k, &sizes, &taps, 1, None, || Ok(()))?
     };
     interrupt::check("the density weights")?;
     let samples = k[0].len();

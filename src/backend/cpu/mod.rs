@@ -211,7 +211,9 @@ impl<T: SimdReal> Backend<T> for Cpu {
         taps: &[Vec<f64>],
         arrays: usize,
         previous: Option<&Gridder<T>>,
+        meanwhile: impl FnOnce() -> Result<()>,
     ) -> Result<Gridder<T>> {
+        meanwhile()?;
         Gridder::new(&self.threads, self.level, k, grid, taps, arrays, previous)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {

@@ -25,6 +25,11 @@ pub struct BinLayout {
 }
 
 impl BinLayout {
+    /// Returns the number of cells of all axes, which have a table each.
+    pub fn cells(&self) -> usize {
+        self.size.iter().map(|&n| n as usize).sum()
+    }
+
     /// Returns the number of bins of a tile.
     pub fn span(&self) -> usize {
         (self.planes * self.classes_y * self.classes_x) as usize

@@ -195,6 +195,7 @@ impl<T: Real> Gridder<T> {
         taps: &[Vec<f64>],
         arrays: usize,
         previous: Option<&Self>,
+        meanwhile: impl FnOnce() -> Result<()>,
     ) -> Result<Self> {
         let (axes, n, width) = (k.len(), k[0].len(), taps[0].len());
         check_sizes(n, grid)?;
@@ -212,17 +213,20 @@ impl<T: Real> Gridder<T> {
         let expected = expected_pairs(&spread_layout, width, n) as usize;
         let length = |pairs: usize| spreading.length(pairs.min(expected));
         let follows_input = |runs| gathering.follows_input(n, runs, properties.cache);
-        let lists = sort_samples(gpu, k, &bins, length, gathering.segments(n), follows_input)?;
+        // The GPU sorts while the host allocates, which may take several milliseconds.
+        let allocate = || {
+            meanwhile()?;
+            gpu.array(checked_product(&[n, arrays], WHAT)?, WHAT)
+        };
+        let (lists, sorted) = sort_samples(gpu, k, &bins, length, gathering.segments(n), follows_input, allocate)?;
         let SampleLists { points, tile_samples, list, firsts, slots, cut_tiles, counts, .. } = lists;
         let (spread_segments, gather_segments) = (lists.spread_segments, lists.gather_segments);
         let sums = sum_blocks(&counts, spread_layout.tile[2] as usize);
         if counts.spread_segments.max(counts.gather_segments).max(sums) > i32::MAX as usize {
             bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells exceed the limit of a GPU: split them");
         }
-        let scratch = GriddingScratch {
-            sorted: gpu.array(checked_product(&[n, arrays], WHAT)?, WHAT)?,
-            partial: gpu.array(checked_product(&[counts.planes, 32, arrays], WHAT)?, WHAT)?,
-        };
+        let scratch =
+            GriddingScratch { sorted, partial: gpu.array(checked_product(&[counts.planes, 32, arrays], WHAT)?, WHAT)? };
         // Last, because it waits for the GPU, which sorts while the host allocates.
         let restores = tile_samples.is_none() && gathering.restores(n, arrays, properties.cache);
         let places = if restores { functions.places(gpu, &points.order, &gathering)? } else { None };

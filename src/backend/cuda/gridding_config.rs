@@ -4,7 +4,7 @@
 use super::bins::GatherSegments;
 use super::compile::Kernels;
 use super::runtime::Properties;
-use super::sample_sort::SortConfig;
+use super::sample_sort::{self, SortConfig};
 use super::sort::{self, Length, TileLayout};
 use crate::base::real::Real;
 
@@ -138,7 +138,11 @@ impl SpreadingConfig {
     /// precision.
     pub fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
-        let most = if self.tensor || self.bytes == 8 { 4096 } else { 1024 };
+        let most = match (self.bytes, self.tensor) {
+            (8, _) => 16384,
+            (_, true) => 4096,
+            _ => 1024,
+        };
         // In 2D all warps that data-centre GPUs run at once. In 3D, where segments write more planes, the sums of more
         // segments would take longer than is saved.
         let warps = if self.axes == 2 { 128 * self.warps * self.resident } else { 1024 };
@@ -318,7 +322,9 @@ pub fn padded_degree(degree: usize) -> usize {
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![sort::kernels()];
     let usual = [(2, 4), (2, 8), (3, 4), (3, 8)];
-    all.extend(usual.map(|(axes, bytes)| SortConfig::new(axes, bytes, 0, DATA_CENTRE_SHARED).kernels()));
+    for samples in [0, sample_sort::BUCKET_SORT] {
+        all.extend(usual.map(|(axes, bytes)| SortConfig::new(axes, bytes, samples, DATA_CENTRE_SHARED).kernels()));
+    }
     for axes in [2, 3] {
         for width in 3..=9 {
             for degree in if width < 5 { [4, 6] } else { [6, 8] } {

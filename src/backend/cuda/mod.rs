@@ -281,8 +281,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
         taps: &[Vec<f64>],
         arrays: usize,
         previous: Option<&Gridder<T>>,
+        meanwhile: impl FnOnce() -> Result<()>,
     ) -> Result<Gridder<T>> {
-        Gridder::new(&self.gpu, k, grid, taps, arrays, previous)
+        Gridder::new(&self.gpu, k, grid, taps, arrays, previous, meanwhile)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
         Gridder::<T>::bytes(self.gpu.properties(), samples, grid, width, arrays)

@@ -446,7 +446,8 @@ impl Module {
                 unknown.insert((NonNull::new(handle).expect("the driver gave a function"), 0))
             }
         };
-        if shared > known.1.max(DEFAULT_SHARED) {
+        // Without the attribute, a block has 48 KiB for dynamic and static shared memory together.
+        if shared > known.1 {
             let which = cu::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
             // SAFETY: the function exists.
             check(unsafe { cu::cuFuncSetAttribute(known.0.as_ptr(), which, shared as i32) }, name)?;
@@ -455,9 +456,6 @@ impl Module {
         Ok(known.0)
     }
 }
-
-/// Maximum dynamic shared memory of a launch in bytes, unless an attribute of the kernel sets more.
-const DEFAULT_SHARED: usize = 48 << 10;
 
 impl Drop for Module {
     fn drop(&mut self) {

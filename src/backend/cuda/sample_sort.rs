@@ -1,7 +1,7 @@
 //! Samples of a plan on a GPU, sorted by bins of the grid, and the lists of tiles that they touch: the kernels of
 //! kernels/samples.cu, which describes the method.
 
-use super::bins::{tiles_touched, Bins, GatherSegments};
+use super::bins::{tiles_touched, BinLayout, Bins, GatherSegments};
 use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
@@ -20,6 +20,19 @@ const DIGITS: usize = 1 << DIGIT_BITS;
 const MAX_PASSES: usize = 4;
 /// Maximum number of samples per thread of a pass.
 const ROUNDS: usize = 8;
+/// Static shared memory of a block of a pass, rounded up.
+const STATIC_SHARED: usize = 12 << 10;
+/// Maximum number of cells of all axes whose table is copied to shared memory.
+const MAX_TABLE: usize = 4096;
+/// Number of samples from which buckets are sorted in place of a pass. With fewer, the estimate of the longest bucket
+/// takes most of the time that is saved.
+pub const BUCKET_SORT: usize = 1 << 24;
+/// Mean number of samples of a bucket up to which most have less than the 4096 that a block sorts at once.
+const BUCKET_MEAN: usize = 3500;
+/// Number of samples that are drawn to estimate the longest bucket, and how many of these it may have. A block sorts a
+/// bucket with 1 of 2048 samples in half of the time that all blocks need together.
+const DRAWN: usize = 1 << 18;
+const MOST_DRAWN: u32 = (DRAWN / 2048) as u32;
 /// Maximum number of samples for which the kernels count with 30 bits.
 const MAX_NARROW: usize = 1 << 30;
 /// Bytes of a list that may be allocated for the largest possible number of pairs, so that the host need not wait.
@@ -39,18 +52,26 @@ pub struct SortConfig {
     /// Maximum number of samples per thread.
     rounds: usize,
     wide: bool,
+    /// Whether there are enough samples for sorting buckets.
+    many: bool,
 }
 
 impl SortConfig {
     /// Chooses the number of samples of a block by its shared memory, of which a GPU has `shared` bytes.
     pub fn new(axes: usize, bytes: usize, samples: usize, shared: usize) -> Self {
-        let rounds = if bytes == 4 || shared >= 96 << 10 { ROUNDS } else { ROUNDS / 2 };
-        SortConfig { axes, bytes, rounds, wide: samples >= MAX_NARROW }
+        let (wide, many) = (samples >= MAX_NARROW, samples >= BUCKET_SORT);
+        let most = SortConfig { axes, bytes, rounds: ROUNDS, wide, many };
+        if most.shared() + STATIC_SHARED <= shared {
+            most
+        } else {
+            SortConfig { rounds: ROUNDS / 2, ..most }
+        }
     }
 
     /// Returns the kernels.
     pub fn kernels(&self) -> Kernels {
-        let macros = [("DIM", self.axes), ("ROUNDS", self.rounds), ("WIDE", usize::from(self.wide))];
+        let [wide, many] = [self.wide, self.many].map(usize::from);
+        let macros = [("DIM", self.axes), ("ROUNDS", self.rounds), ("WIDE", wide), ("BUCKETS", many)];
         Kernels::new("samples", SAMPLES, self.bytes, &macros)
     }
 
@@ -59,9 +80,21 @@ impl SortConfig {
         4 * self.bytes
     }
 
-    /// Returns the dynamic shared memory of a block: its records, and their digits.
+    /// Returns the dynamic shared memory of a block without the table of cells: its records, and for each place the
+    /// record that comes there and its digit.
     fn shared(&self) -> usize {
-        THREADS * self.rounds * (self.record() + 1)
+        THREADS * self.rounds * (self.record() + 2 + 1)
+    }
+
+    /// Returns the number of cells whose table is copied to the shared memory of a block: all, or 0 without room.
+    fn table(&self, layout: &BinLayout, shared: usize) -> usize {
+        let cells = layout.cells();
+        let has_room = cells <= MAX_TABLE && self.shared() + STATIC_SHARED + 4 * cells <= shared;
+        if has_room {
+            cells
+        } else {
+            0
+        }
     }
 
     /// Returns the number of samples per thread. A few samples are divided over several blocks.
@@ -195,10 +228,25 @@ pub struct SampleLists<T> {
     pub counts: Counts,
 }
 
+/// Returns the number of bits of the keys of `bins` bins.
+fn key_bits(bins: usize) -> u32 {
+    usize::BITS - (bins - 1).leading_zeros()
+}
+
 /// Returns the number of digits of the keys of `bins` bins.
 fn passes(bins: usize) -> usize {
-    let bits = usize::BITS - (bins - 1).leading_zeros();
-    bits.div_ceil(DIGIT_BITS).max(1) as usize
+    key_bits(bins).div_ceil(DIGIT_BITS).max(1) as usize
+}
+
+/// Returns the number of low bits of the keys by which the samples of a bucket are sorted in place of a pass, or `None`
+/// if a pass is faster.
+fn bucket_bits(samples: usize, bins: usize) -> Option<u32> {
+    let passes = passes(bins);
+    if passes < 2 {
+        return None;
+    }
+    let least = key_bits(bins) - DIGIT_BITS * (passes as u32 - 1);
+    (least..=DIGIT_BITS).rev().find(|bits| samples / bins.div_ceil(1 << bits) <= BUCKET_MEAN)
 }
 
 /// Returns the approximate bytes of sorted samples, including scratch that is kept for later arrays. `pairs` is the
@@ -232,25 +280,47 @@ pub fn bytes(
 /// The kernels of kernels/samples.cu on one GPU.
 struct SortFunctions {
     config: SortConfig,
+    /// Number of cells of the table in shared memory.
+    table: usize,
     count_digits: Function,
     sort_first: Function,
     sort_next: Function,
     settle: Function,
+    /// For many samples.
+    buckets: Option<BucketFunctions>,
     count_touching: Function,
     list_touching: Function,
 }
 
+/// The kernels that sort buckets of samples.
+struct BucketFunctions {
+    draw_samples: Function,
+    find_buckets: Function,
+    sort_buckets: Function,
+}
+
 impl SortFunctions {
-    fn new<T: Real>(gpu: &Gpu, axes: usize, samples: usize) -> Result<Self> {
-        let config = SortConfig::new(axes, size_of::<T>(), samples, gpu.properties().shared);
+    fn new<T: Real>(gpu: &Gpu, axes: usize, samples: usize, layout: &BinLayout) -> Result<Self> {
+        let available = gpu.properties().shared;
+        let config = SortConfig::new(axes, size_of::<T>(), samples, available);
+        let table = config.table(layout, available);
         let kernels = config.kernels();
         let function = |name, shared| gpu.function(&kernels, name, shared);
+        let buckets = || -> Result<_> {
+            Ok(BucketFunctions {
+                draw_samples: function("draw_samples", 0)?,
+                find_buckets: function("find_buckets", 0)?,
+                sort_buckets: function("sort_buckets", 4 * table)?,
+            })
+        };
         Ok(SortFunctions {
             config,
-            count_digits: function("count_digits", 0)?,
-            sort_first: function("sort_first", config.shared())?,
-            sort_next: function("sort_next", config.shared())?,
+            table,
+            count_digits: function("count_digits", 4 * table)?,
+            sort_first: function("sort_first", config.shared() + 4 * table)?,
+            sort_next: function("sort_next", config.shared() + 4 * table)?,
             settle: function("settle", 0)?,
+            buckets: config.many.then(buckets).transpose()?,
             count_touching: function("count_touching", 0)?,
             list_touching: function("list_touching", 0)?,
         })
@@ -260,17 +330,18 @@ impl SortFunctions {
 /// Sorts samples at `k`, one slice per axis, within [-0.5, 0.5). `length` gives the lengths of segments for
 /// spreading from the number of pairs of a tile and a sample; `gathering` are those for interpolation.
 /// `follows_input`: whether interpolation takes the samples of a tile in the order of the input, which has this number
-/// of runs.
-pub fn sort_samples<T: Real>(
+/// of runs. `meanwhile` is called while the GPU sorts; its result is returned too.
+pub fn sort_samples<T: Real, R>(
     gpu: &Gpu,
     k: &[DeviceSlice<'_, T>],
     bins: &Bins,
     length: impl Fn(usize) -> Length,
     gathering: GatherSegments,
     follows_input: impl Fn(usize) -> bool,
-) -> Result<SampleLists<T>> {
+    meanwhile: impl FnOnce() -> Result<R>,
+) -> Result<(SampleLists<T>, R)> {
     let (n, gathered) = (k[0].len(), gathering.samples);
-    let functions = SortFunctions::new::<T>(gpu, k.len(), n)?;
+    let functions = SortFunctions::new::<T>(gpu, k.len(), n, &bins.tables.layout)?;
     let sort = Sort::new(gpu)?;
     let (tiles, (gather_tiles, gather_span)) = (bins.spread_tiles, bins.gather_runs(gathering));
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
@@ -284,6 +355,7 @@ pub fn sort_samples<T: Real>(
         launch!(gpu, &functions.count_touching, warps(tiles), BLOCK, 0;
             runs, layout, cells, rows, columns, starts.pointer(), counts.pointer())
     };
+    let made_meanwhile = meanwhile()?;
     let prefix = |n: usize| gpu.array::<u64>(n + 1, WHAT);
     let (tile_starts, firsts, gather_firsts) = (prefix(tiles)?, prefix(tiles)?, prefix(gather_tiles)?);
     let of_starts =
@@ -338,7 +410,9 @@ pub fn sort_samples<T: Real>(
     let counts = zeros.wait_for_counts(gpu)?;
     let tile_samples =
         follows_input(counts.runs).then(|| tile_samples(gpu, &functions, k, bins, &starts)).transpose()?;
-    Ok(SampleLists { points, tile_samples, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts })
+    let lists =
+        SampleLists { points, tile_samples, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts };
+    Ok((lists, made_meanwhile))
 }
 
 /// Lists the samples of each tile of interpolation in the order of the input, in 2D and single precision. `starts` are
@@ -364,6 +438,101 @@ fn tile_samples<T: Real>(
     Ok(samples)
 }
 
+/// Samples on their way to their places.
+struct Sorter<'a, T> {
+    gpu: &'a Gpu,
+    functions: &'a SortFunctions,
+    bins: &'a Bins,
+    samples: usize,
+    /// Coordinates of x, y and z. In 2D, that of y is one of the others.
+    k: [DevicePointer<T>; 3],
+}
+
+impl<T: Real> Sorter<'_, T> {
+    /// Returns the kernels that sort buckets and the number of low bits of the keys by which they do, or `None` if a
+    /// pass is faster, also because one bucket has too many samples.
+    fn buckets(&self) -> Result<Option<(&BucketFunctions, u32)>> {
+        let (gpu, layout, [cells, ..]) = (self.gpu, self.bins.tables.layout, self.bins.pointers());
+        let Some(functions) = &self.functions.buckets else { return Ok(None) };
+        let Some(bits) = bucket_bits(self.samples, self.bins.count()) else { return Ok(None) };
+        let buckets = self.bins.count().div_ceil(1 << bits);
+        let (counts, [kx, ky, kz]) = (gpu.zeros::<u32>(buckets + 1, WHAT)?, self.k);
+        let most = counts.pointer().offset(buckets);
+        // SAFETY: the kernel's parameters are these. It reads DRAWN of the samples, which are more, and changes a count
+        // of each one's bucket and the number after the counts.
+        unsafe {
+            launch!(gpu, &functions.draw_samples, blocks(DRAWN), BLOCK, 0;
+                kx, ky, kz, self.samples as u64, layout, cells, bits, DRAWN as u32, counts.pointer(), most)
+        };
+        let mut longest = [0];
+        gpu.download(counts.view().part(buckets..buckets + 1), &mut longest)?;
+        Ok((longest[0] <= MOST_DRAWN).then_some((functions, bits)))
+    }
+
+    /// Sorts by `passes` digits of the keys, above the `shift` lowest bits. Returns the records, and an array of the
+    /// same size if there is one. Adds the number of runs to `runs`.
+    fn sort(
+        &self,
+        passes: usize,
+        shift: u32,
+        runs: DevicePointer<u64>,
+    ) -> Result<(DeviceArray<T>, Option<DeviceArray<T>>)> {
+        let SortFunctions { config, table, .. } = self.functions;
+        let (gpu, n, table_cells) = (self.gpu, self.samples, *table as u32);
+        assert!(passes <= MAX_PASSES);
+        let rounds = config.rounds(n);
+        let pass_blocks = n.div_ceil(THREADS * rounds);
+        // Numbers of 32 bits, in words of 64: counts of digits, a counter of finished blocks, and for each pass a
+        // counter of started blocks and the states of blocks.
+        let states = checked_product(&[pass_blocks, if config.wide { DIGITS } else { DIGITS / 2 }], WHAT)?;
+        let mut parts = Parts::default();
+        let at_digits = parts.add(MAX_PASSES * DIGITS / 2);
+        let at_tickets = parts.add(1 + MAX_PASSES);
+        let at_states = parts.add(states * passes);
+        let zeros = gpu.zeros::<u64>(parts.0, WHAT)?;
+        let word = |at: usize| zeros.pointer().offset(at);
+
+        let (layout, [cells, ..], [kx, ky, kz]) = (self.bins.tables.layout, self.bins.pointers(), self.k);
+        let samples = n as u64;
+        let counting = [n.div_ceil(4 * THREADS).min(8 * gpu.properties().multiprocessors as usize) as u32, 1, 1];
+        // SAFETY: the kernel's parameters are these; it reads n samples and counts in memory for all digits. Its shared
+        // memory has room for the table.
+        unsafe {
+            launch!(gpu, &self.functions.count_digits, counting, BLOCK, 4 * table;
+                kx, ky, kz, samples, layout, cells, table_cells, shift, passes as u32, word(at_digits.start),
+                word(at_tickets.start), runs)
+        };
+        let mut to = gpu.array::<T>(4 * n, WHAT)?;
+        let mut from = (passes > 1).then(|| gpu.array::<T>(4 * n, WHAT)).transpose()?;
+        for pass in 0..passes {
+            let source = from.as_ref().map_or(DevicePointer::NULL, DeviceArray::pointer);
+            let arrays = SortArrays { k: self.k, from: source, to: to.pointer() };
+            let function = if pass == 0 { &self.functions.sort_first } else { &self.functions.sort_next };
+            let (digit_shift, digits) = (shift + DIGIT_BITS * pass as u32, word(at_digits.start + pass * DIGITS / 2));
+            let (states, ticket) = (word(at_states.start + pass * states), word(at_tickets.start + 1 + pass));
+            // SAFETY: the kernels' parameters are these. Each pass reads and writes n samples, and has zeroed states
+            // for all its blocks and shared memory for its records and the table.
+            unsafe {
+                launch!(gpu, function, [pass_blocks as u32, 1, 1], BLOCK, config.shared() + 4 * table;
+                    arrays, samples, layout, cells, table_cells, digit_shift, rounds as u32, digits, states, ticket)
+            };
+            if let Some(from) = from.as_mut().filter(|_| pass + 1 < passes) {
+                std::mem::swap(from, &mut to);
+            }
+        }
+        Ok((to, from))
+    }
+}
+
+/// Points of sorted samples, in the form of the kernels.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct PointArrays<T> {
+    points: DevicePointer<T>,
+    planes: DevicePointer<u32>,
+    order: DevicePointer<u32>,
+}
+
 /// Sorts the samples by bins. Returns the points, the first point of each bin and their number, and an array that is
 /// not used any more. Adds the number of runs to `runs`.
 fn sort_points<T: Real>(
@@ -375,70 +544,70 @@ fn sort_points<T: Real>(
     runs: DevicePointer<u64>,
 ) -> Result<(SortedPoints<T>, DeviceArray<u32>, DeviceArray<T>)> {
     let (n, count) = (k[0].len(), bins.count());
-    let passes = passes(count);
-    assert!(passes <= MAX_PASSES);
-    let SortFunctions { config, .. } = functions;
-    let rounds = config.rounds(n);
-    let pass_blocks = n.div_ceil(THREADS * rounds);
-    // Numbers of 32 bits, in words of 64: counts of digits, a counter of finished blocks, and for each pass a counter
-    // of started blocks and the states of blocks.
-    let states = checked_product(&[pass_blocks, if config.wide { DIGITS } else { DIGITS / 2 }], WHAT)?;
-    let mut parts = Parts::default();
-    let at_digits = parts.add(MAX_PASSES * DIGITS / 2);
-    let at_tickets = parts.add(1 + MAX_PASSES);
-    let at_states = parts.add(states * passes);
-    let at_fill = parts.add(scan_states(count) + 1);
-    let zeros = gpu.zeros::<u64>(parts.0, WHAT)?;
-    let word = |at: usize| zeros.pointer().offset(at);
-
-    let (layout, [cells, ..]) = (bins.tables.layout, bins.pointers());
-    let [kx, ky, kz] = [0, k.len() - 2, k.len() - 1].map(|a| k[a].pointer());
-    let samples = n as u64;
-    let counting = [n.div_ceil(4 * THREADS).min(8 * gpu.properties().multiprocessors as usize) as u32, 1, 1];
-    // SAFETY: the kernel's parameters are these; it reads n samples and counts in memory for all digits.
-    unsafe {
-        launch!(gpu, &functions.count_digits, counting, BLOCK, 0;
-            kx, ky, kz, samples, layout, cells, passes as u32, word(at_digits.start), word(at_tickets.start),
-            runs)
-    };
-    let moved = |needed: bool| gpu.array::<T>(if needed { 4 * n } else { 0 }, WHAT);
-    let moved = [moved(true)?, moved(passes > 1)?];
-    for pass in 0..passes {
-        let (from, to) = (moved[(pass + 1) % 2].pointer(), moved[pass % 2].pointer());
-        let arrays = SortArrays { k: [kx, ky, kz], from, to };
-        let function = if pass == 0 { &functions.sort_first } else { &functions.sort_next };
-        let (shift, digits) = (DIGIT_BITS * pass as u32, word(at_digits.start + pass * DIGITS / 2));
-        let (states, ticket) = (word(at_states.start + pass * states), word(at_tickets.start + 1 + pass));
-        // SAFETY: the kernels' parameters are these. Each pass reads and writes n samples, and has zeroed states for
-        // all its blocks.
-        unsafe {
-            launch!(gpu, function, [pass_blocks as u32, 1, 1], BLOCK, config.shared();
-                arrays, samples, layout, cells, shift, rounds as u32, digits, states, ticket)
-        };
-    }
+    let axes = [0, k.len() - 2, k.len() - 1].map(|a| k[a].pointer());
+    let sorter = Sorter { gpu, functions, bins, samples: n, k: axes };
+    let buckets = sorter.buckets()?;
+    let passes = passes(count) - usize::from(buckets.is_some());
+    let (sorted, free) = sorter.sort(passes, buckets.map_or(0, |(_, bits)| bits), runs)?;
     // The points take the place of the records before the last pass.
-    let [even, odd] = moved;
-    let (sorted, free) = if passes % 2 == 1 { (even, odd) } else { (odd, even) };
     let points = SortedPoints {
-        records: if passes > 1 { free } else { gpu.array::<T>(4 * n, WHAT)? },
+        records: free.map_or_else(|| gpu.array::<T>(4 * n, WHAT), Ok)?,
         planes: gpu.array::<u32>(n.div_ceil(2), WHAT)?,
         order: gpu.array::<u32>(n, WHAT)?,
     };
-    let mut starts = gpu.array::<u32>(count + 1, WHAT)?;
-    gpu.fill(starts.view_mut(), 0xff);
-    // SAFETY: the kernel's parameters are these; it reads n records, and writes n points and the starts of bins.
-    unsafe {
-        launch!(gpu, &functions.settle, blocks(n), BLOCK, 0;
-            sorted.pointer(), samples, layout, cells, points.records.pointer(), points.planes.pointer(), points.order.pointer(),
-            starts.pointer())
+    let to = PointArrays {
+        points: points.records.pointer(),
+        planes: points.planes.pointer(),
+        order: points.order.pointer(),
     };
-    sort.fill_starts(&starts, n, zeros.view().part(at_fill));
+    let mut starts = gpu.array::<u32>(count + 1, WHAT)?;
+    let (layout, [cells, ..], samples) = (bins.tables.layout, bins.pointers(), n as u64);
+    if let Some((bucket_functions, bits)) = buckets {
+        let buckets = count.div_ceil(1 << bits);
+        let (begins, table) = (gpu.array::<u32>(buckets + 1, WHAT)?, functions.table);
+        // SAFETY: the kernels' parameters are these. They read n records, and write the beginnings of buckets, their
+        // end, n points and the starts of bins. The shared memory has room for the table.
+        unsafe {
+            launch!(gpu, &bucket_functions.find_buckets, blocks(buckets + 1), BLOCK, 0;
+                sorted.pointer(), samples, layout, cells, bits, buckets as u32, begins.pointer());
+            launch!(gpu, &bucket_functions.sort_buckets, [buckets as u32, 1, 1], BLOCK, 4 * table;
+                sorted.pointer(), samples, layout, cells, table as u32, begins.pointer(), bits, count as u64, to,
+                starts.pointer())
+        };
+    } else {
+        let zeros = gpu.zeros::<u64>(scan_states(count) + 1, WHAT)?;
+        gpu.fill(starts.view_mut(), 0xff);
+        // SAFETY: the kernel's parameters are these; it reads n records, and writes n points and the starts of bins.
+        unsafe {
+            launch!(gpu, &functions.settle, blocks(n), BLOCK, 0;
+                sorted.pointer(), samples, layout, cells, to, starts.pointer())
+        };
+        sort.fill_starts(&starts, n, zeros.view());
+    }
     Ok((points, starts, sorted))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn buckets_are_of_a_length_that_a_block_sorts() {
+        // 168 million samples of an image of 256^3 in both precisions, and other numbers of samples.
+        for (samples, bins, expected) in [
+            (168_000_000, 2_048_000, Some(5)),
+            (168_000_000, 13_824_000, Some(8)),
+            (20_000_000, 2_048_000, Some(8)),
+            (2_000_000_000, 13_824_000, None),
+            (168_000_000, 256, None),
+            (17_000_003, 256_000, Some(5)),
+        ] {
+            let bits = bucket_bits(samples, bins);
+            assert_eq!(bits, expected, "{samples} samples, {bins} bins");
+            let Some(bits) = bits else { continue };
+            assert!(passes(bins.div_ceil(1 << bits)) == passes(bins) - 1, "{bins} bins: {bits} bits save no pass");
+        }
+    }
 
     #[test]
     fn digits_cover_all_keys() {
