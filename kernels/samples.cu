@@ -16,8 +16,6 @@
 //
 // In 2D, interpolation may take the samples of a tile in the order of the input instead, see `write_tile_samples`.
 
-#define SORT_WARPS 8
-#define SORT_THREADS (32 * SORT_WARPS)
 // Digits of a pass.
 #define DIGIT_BITS 8
 #define DIGITS 256
@@ -137,17 +135,6 @@ __device__ __forceinline__ u32 run_starts(u32 tile)
 
 #endif
 
-__device__ __forceinline__ u32 warp_inclusive(u32 x)
-{
-    const u32 lane = threadIdx.x & 31;
-    #pragma unroll
-    for (u32 step = 1; step < 32; step *= 2) {
-        const u32 other = __shfl_up_sync(0xffffffffu, x, step);
-        if (lane >= step) x += other;
-    }
-    return x;
-}
-
 // Copies `count` entries of the table of cells to shared memory, where the lookups of a warp's lanes at random are
 // faster. The block must synchronise before it uses the result. If `count` is 0, there is no room for the table.
 __device__ __forceinline__ const u32 *cells_in_shared(const u32 *cells, u32 count, u32 *room)
@@ -155,19 +142,6 @@ __device__ __forceinline__ const u32 *cells_in_shared(const u32 *cells, u32 coun
     if (count == 0) return cells;
     for (u32 i = threadIdx.x; i < count; i += SORT_THREADS) room[i] = cells[i];
     return room;
-}
-
-// The exclusive prefix sum of x over the threads of a block.
-__device__ __forceinline__ u32 block_exclusive(u32 x)
-{
-    __shared__ u32 sums[SORT_WARPS];
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x >> 5, inclusive = warp_inclusive(x);
-    __syncthreads();
-    if (lane == 31) sums[warp] = inclusive;
-    __syncthreads();
-    u32 before = inclusive - x;
-    for (u32 w = 0; w < warp; w++) before += sums[w];
-    return before;
 }
 
 // Counts the digits of all passes, [pass][digit], above `shift` bits of the keys. The last block replaces the counts by
@@ -337,9 +311,7 @@ __device__ __forceinline__ void place_digits(u32 counts[SORT_WARPS][DIGITS], u32
         }
         if (done) break;
         at -= taken;
-#if __CUDA_ARCH__ >= 700
         if (taken == 0) __nanosleep(PAUSE);
-#endif
     }
     if (block) states[(u64)block * DIGITS + d] = INCLUSIVE | (state)before + count;
     local[d] = first;
@@ -658,18 +630,6 @@ count_touching(run_layout l, bin_layout b, const u32 *cells, const u32 *rows, co
     #pragma unroll
     for (u32 step = 16; step; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     if (lane == 0) counts[tile] = sum;
-}
-
-// Returns the last tile whose first segment is at most s.
-__device__ __forceinline__ u32 tile_of_segment(const u64 *firsts, u32 tiles, u64 s)
-{
-    u32 low = 0, high = tiles - 1;
-    while (low < high) {
-        const u32 middle = low + (high - low + 1) / 2;
-        if (firsts[middle] <= s) low = middle;
-        else high = middle - 1;
-    }
-    return low;
 }
 
 // The lane of the run that contains element `i` of the runs of a warp's lanes, whose inclusive sums are `sums`.

@@ -5,7 +5,6 @@
 // publish theirs meanwhile (Merrill and Garland, "Decoupled look-back", 2016). Sums of integers do not depend on the
 // order, so results are the same in each run.
 
-#define SORT_THREADS 256
 #define SORT_ROUNDS 16
 #define SORT_BLOCK (SORT_THREADS * SORT_ROUNDS)
 
@@ -14,35 +13,6 @@
 #define INCLUSIVE (2ull << 62)
 #define VALUE_OF(s) ((s) & (PARTIAL - 1))
 #define NO_SAMPLE 0xffffffffu
-
-__device__ __forceinline__ u64 warp_inclusive(u64 x)
-{
-    const u32 lane = threadIdx.x & 31;
-    #pragma unroll
-    for (u32 step = 1; step < 32; step *= 2) {
-        const u64 other = __shfl_up_sync(0xffffffffu, x, step);
-        if (lane >= step) x += other;
-    }
-    return x;
-}
-
-// The exclusive prefix of x over the threads of a block of 256, and the sum of all.
-__device__ __forceinline__ u64 block_exclusive(u64 x, u64 *total)
-{
-    __shared__ u64 sums[8];
-    const u32 warp = threadIdx.x >> 5;
-    const u64 inclusive = warp_inclusive(x);
-    __syncthreads();
-    if ((threadIdx.x & 31) == 31) sums[warp] = inclusive;
-    __syncthreads();
-    u64 before = 0, all = 0;
-    for (u32 w = 0; w < 8; w++) {
-        if (w < warp) before += sums[w];
-        all += sums[w];
-    }
-    *total = all;
-    return before + inclusive - x;
-}
 
 // Reads the states of 32 blocks that end before `block`, a lane each, when all have been published.
 __device__ __forceinline__ u64 states_before(const volatile u64 *states, u32 block)
@@ -190,18 +160,6 @@ fill_starts(u32 *starts, u64 bins, u64 n, u64 *all_states, u64 *ticket)
         before = min(before, start[r]);
         if (i <= bins) starts[bins - i] = before;
     }
-}
-
-// Returns the last tile whose first segment is at most s.
-__device__ __forceinline__ u32 tile_of_segment(const u64 *firsts, u32 tiles, u64 s)
-{
-    u32 low = 0, high = tiles - 1;
-    while (low < high) {
-        const u32 middle = low + (high - low + 1) / 2;
-        if (firsts[middle] <= s) low = middle;
-        else high = middle - 1;
-    }
-    return low;
 }
 
 // Fills the segments of tiles of interpolation, whose samples follow one another: tile t has those from

@@ -41,8 +41,11 @@ const MAX_BOUND_BYTES: usize = 16 << 20;
 /// segments a block of many warps takes longer to start than to sum.
 const FEW_SEGMENTS: u32 = 32;
 
-const SAMPLES: &str =
-    concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/samples.cu"));
+const SAMPLES: &str = concat!(
+    include_str!("../../../kernels/segments.cuh"),
+    include_str!("../../../kernels/sums.cuh"),
+    include_str!("../../../kernels/samples.cu")
+);
 
 /// Sorting on one kind of GPU, in real numbers of `bytes` bytes.
 #[derive(Clone, Copy)]
@@ -346,15 +349,9 @@ pub fn sort_samples<T: Real, R>(
     let (tiles, (gather_tiles, gather_span)) = (bins.spread_tiles, bins.gather_runs(gathering));
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
     let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins, zeros.count_at(CountAt::Runs))?;
-    let counts = gpu.array::<u32>(tiles, WHAT)?;
+    let counts = count_touching(gpu, &functions, bins, &starts)?;
     let [cells, rows, columns] = bins.pointers();
     let (layout, runs) = (bins.tables.layout, bins.tables.runs);
-    let warps = |n: usize| [n.div_ceil(8) as u32, 1, 1];
-    // SAFETY: the kernel's parameters are these; it reads the starts of bins and writes one count per tile.
-    unsafe {
-        launch!(gpu, &functions.count_touching, warps(tiles), BLOCK, 0;
-            runs, layout, cells, rows, columns, starts.pointer(), counts.pointer())
-    };
     let made_meanwhile = meanwhile()?;
     let prefix = |n: usize| gpu.array::<u64>(n + 1, WHAT);
     let (tile_starts, firsts, gather_firsts) = (prefix(tiles)?, prefix(tiles)?, prefix(gather_tiles)?);
@@ -392,7 +389,7 @@ pub fn sort_samples<T: Real, R>(
     // SAFETY: the kernel's parameters are these. There is space for the counted pairs, for the maximum number of
     // segments, and for all tiles.
     unsafe {
-        launch!(gpu, &functions.list_touching, warps(room), BLOCK, 0;
+        launch!(gpu, &functions.list_touching, blocks_of_warps(room), BLOCK, 0;
             runs, layout, cells, rows, columns, starts.pointer(), tile_starts.pointer(), firsts.pointer(), room as u64,
             FEW_SEGMENTS, list.pointer(), spread_segments.segments.pointer(), planes.pointer(), cut_tiles.pointer(),
             zeros.count_at(CountAt::CutTiles))
@@ -413,6 +410,29 @@ pub fn sort_samples<T: Real, R>(
     let lists =
         SampleLists { points, tile_samples, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts };
     Ok((lists, made_meanwhile))
+}
+
+/// Returns the number of blocks for `n` warps.
+fn blocks_of_warps(n: usize) -> [u32; 3] {
+    [n.div_ceil(THREADS / 32) as u32, 1, 1]
+}
+
+/// Counts the samples that touch each tile of spreading. `starts` are the first points of bins.
+fn count_touching(
+    gpu: &Gpu,
+    functions: &SortFunctions,
+    bins: &Bins,
+    starts: &DeviceArray<u32>,
+) -> Result<DeviceArray<u32>> {
+    let (tiles, [cells, rows, columns]) = (bins.spread_tiles, bins.pointers());
+    let counts = gpu.array::<u32>(tiles, WHAT)?;
+    let (layout, runs) = (bins.tables.layout, bins.tables.runs);
+    // SAFETY: the kernel's parameters are these; it reads the starts of bins and writes one count per tile.
+    unsafe {
+        launch!(gpu, &functions.count_touching, blocks_of_warps(tiles), BLOCK, 0;
+            runs, layout, cells, rows, columns, starts.pointer(), counts.pointer())
+    };
+    Ok(counts)
 }
 
 /// Lists the samples of each tile of interpolation in the order of the input, in 2D and single precision. `starts` are

@@ -29,7 +29,11 @@ pub fn scan_states(n: usize) -> usize {
     n / SCANNED_TOGETHER + 1
 }
 
-const SORT: &str = concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/sort.cu"));
+const SORT: &str = concat!(
+    include_str!("../../../kernels/segments.cuh"),
+    include_str!("../../../kernels/sums.cuh"),
+    include_str!("../../../kernels/sort.cu")
+);
 
 /// Returns the source with its usual options.
 pub fn kernels() -> Kernels {
