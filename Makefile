@@ -320,7 +320,8 @@ $(mrd)/ready: tests/requirements-mrd.txt
 	$(mrd)/bin/python -m pip install --quiet --requirement $< && touch $@ || echo "no ismrmrd, nibabel and pydicom from PyPI"
 
 # Systems that the library is compiled for, though not run on.
-OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin x86_64-apple-darwin aarch64-unknown-linux-gnu
+OTHER_SYSTEMS := x86_64-pc-windows-gnu aarch64-apple-darwin x86_64-apple-darwin aarch64-unknown-linux-gnu \
+	x86_64-unknown-linux-musl
 
 # Examples are left out, which `make check` checks: optimised, they are compiled for minutes.
 # The tests of the transforms and of the solver run again at each lower level of the vector unit, and print so. The

@@ -9,6 +9,13 @@ use std::io;
 /// A thread that was started and not joined yet.
 pub struct WorkerThread(#[cfg(unix)] libc::pthread_t, #[cfg(not(unix))] std::thread::JoinHandle<()>);
 
+// SAFETY: any thread may join another one. With musl the system's type is a pointer, which nothing here dereferences.
+#[cfg(unix)]
+unsafe impl Send for WorkerThread {}
+// SAFETY: as above; a shared reference allows nothing.
+#[cfg(unix)]
+unsafe impl Sync for WorkerThread {}
+
 impl WorkerThread {
     /// Starts worker `number`, which calls `work`.
     ///
