@@ -16,16 +16,36 @@ __device__ __forceinline__ T warp_inclusive(T x)
     return x;
 }
 
-// The prefix sum of x over the threads of a block before this one; `total` is that of all.
+// Shares the sums of x over each warp with the block, and returns the prefix sum over this warp.
 template <typename T>
-__device__ __forceinline__ T block_exclusive(T x, T *total)
+__device__ __forceinline__ T share_warp_sums(T x, T sums[SORT_WARPS])
 {
-    __shared__ T sums[SORT_WARPS];
     const u32 warp = threadIdx.x >> 5;
     const T inclusive = warp_inclusive(x);
     __syncthreads();
     if ((threadIdx.x & 31) == 31) sums[warp] = inclusive;
     __syncthreads();
+    return inclusive;
+}
+
+// The prefix sum of x over the threads of a block before this one.
+template <typename T>
+__device__ __forceinline__ T block_exclusive(T x)
+{
+    __shared__ T sums[SORT_WARPS];
+    const u32 warp = threadIdx.x >> 5;
+    T before = share_warp_sums(x, sums) - x;
+    for (u32 w = 0; w < warp; w++) before += sums[w];
+    return before;
+}
+
+// The same, and `total` over all threads of the block.
+template <typename T>
+__device__ __forceinline__ T block_exclusive(T x, T *total)
+{
+    __shared__ T sums[SORT_WARPS];
+    const u32 warp = threadIdx.x >> 5;
+    const T inclusive = share_warp_sums(x, sums);
     T before = 0, all = 0;
     for (u32 w = 0; w < SORT_WARPS; w++) {
         if (w < warp) before += sums[w];
@@ -33,13 +53,6 @@ __device__ __forceinline__ T block_exclusive(T x, T *total)
     }
     *total = all;
     return before + inclusive - x;
-}
-
-template <typename T>
-__device__ __forceinline__ T block_exclusive(T x)
-{
-    T total;
-    return block_exclusive(x, &total);
 }
 
 // Returns the last tile whose first segment is at most s.
