@@ -5,17 +5,12 @@ use super::library::check;
 use super::memory_cache::DeviceMemoryCache;
 use super::runtime::{Event, Stream};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element};
-use crate::base::defaults::{IDLE_DEVICE_BYTES, IDLE_DEVICE_SHARE};
+use crate::base::defaults::{IDLE_DEVICE_SHARE, IDLE_PLAN_BYTES};
 use crate::base::error::{bail, ErrorKind, Result};
 use cudarc::driver::sys as cu;
 use num_complex::Complex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-
-/// Returns the maximum number of idle bytes of a context on a GPU with `memory` bytes.
-fn max_idle_bytes(memory: usize) -> usize {
-    IDLE_DEVICE_BYTES.min(memory / IDLE_DEVICE_SHARE)
-}
 
 /// Memory of a plan on one GPU. Memory is reused while a stream still works on it, because the next work queues behind
 /// that.
@@ -148,7 +143,7 @@ impl DeviceMemory {
         };
         let mut result = attempt();
         if result.as_ref().is_err_and(|e| e.kind() == ErrorKind::OutOfDeviceMemory)
-            && self.trim(0) + self.stream.context.idle().trim(0) > 0
+            && self.free_idle() + self.stream.context.idle().trim(0) > 0
         {
             result = attempt();
         }
@@ -172,11 +167,15 @@ impl DeviceMemory {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Frees idle memory until at most `most` bytes are left, and returns the number of bytes freed.
-    fn trim(&self, most: usize) -> usize {
-        if most == 0 {
-            self.retire_used();
-        }
+    /// Frees all idle memory, and returns the number of bytes freed.
+    fn free_idle(&self) -> usize {
+        self.retire_used();
+        self.shrink_idle(0, |idle| idle.trim(0))
+    }
+
+    /// Calls `shrink` if there are more than `most` bytes of idle memory, once no work uses them. It returns the number
+    /// of bytes that the plan does not hold any more.
+    fn shrink_idle(&self, most: usize, shrink: impl FnOnce(&mut DeviceMemoryCache) -> usize) -> usize {
         let mut idle = self.idle();
         if idle.bytes() <= most {
             return 0;
@@ -185,9 +184,19 @@ impl DeviceMemory {
         let Ok(_current) = self.stream.context.enter() else { return 0 };
         // SAFETY: the stream exists. If waiting fails, no work runs there any more.
         unsafe { cu::cuStreamSynchronize(self.stream.handle()) };
-        let freed = idle.trim(most);
-        self.held.fetch_sub(freed, Relaxed);
-        freed
+        let bytes = shrink(&mut idle);
+        self.held.fetch_sub(bytes, Relaxed);
+        bytes
+    }
+
+    /// Leaves idle memory to other plans, until this one has at most `most` bytes of it.
+    fn leave_idle(&self, most: usize) {
+        self.shrink_idle(most, |ours| {
+            let mut theirs = self.stream.context.idle();
+            let moved = ours.move_excess(most, &mut theirs);
+            theirs.trim(self.stream.context.properties.memory / IDLE_DEVICE_SHARE);
+            moved
+        });
     }
 }
 
@@ -195,19 +204,14 @@ impl Drop for DeviceMemory {
     fn drop(&mut self) {
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() - 1);
-        // The memory of a destroyed context does not exist any more.
-        let Ok(_current) = self.stream.context.enter() else { return };
-        // SAFETY: the streams exist. Their work is done before other plans get this memory.
-        unsafe {
-            cu::cuStreamSynchronize(self.copies.handle());
-            cu::cuStreamSynchronize(self.stream.handle());
+        {
+            // The memory of a destroyed context does not exist any more.
+            let Ok(_current) = self.stream.context.enter() else { return };
+            // SAFETY: the stream exists. Its work is done before other plans get this memory.
+            unsafe { cu::cuStreamSynchronize(self.copies.handle()) };
         }
         self.retire_used();
-        let mut ours = self.idle();
-        let mut theirs = self.stream.context.idle();
-        // SAFETY: the blocks were idle here and are of the same context.
-        ours.take_all().for_each(|(bytes, address)| unsafe { theirs.put(address, bytes) });
-        theirs.trim(max_idle_bytes(self.stream.context.properties.memory));
+        self.leave_idle(0);
     }
 }
 
@@ -276,7 +280,7 @@ impl<E> Drop for DeviceArray<E> {
         }
         // SAFETY: the memory comes from `allocate`, and the array is dropped.
         unsafe { self.memory.idle().put(self.pointer.address(), self.bytes) };
-        self.memory.trim(IDLE_DEVICE_BYTES);
+        self.memory.leave_idle(IDLE_PLAN_BYTES);
     }
 }
 

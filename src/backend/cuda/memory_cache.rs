@@ -30,10 +30,10 @@ impl DeviceMemoryCache {
         self.blocks.entry(bytes).or_default().push(address);
     }
 
-    /// Frees blocks, the largest first, until at most `most` bytes are left, and returns the number of bytes freed. The
-    /// allocation of a few megabytes takes 0.2 ms and that of a gigabyte 0.5 ms, so that many small blocks cost most to
-    /// allocate again. The context must be current, and no work that uses the blocks may be running.
-    pub fn trim(&mut self, most: usize) -> usize {
+    /// Takes out blocks, the largest first, until at most `most` bytes are left, and gives each one's address and size
+    /// to `leave`. Returns the number of bytes taken. The allocation of a few megabytes takes 0.2 ms and that of a
+    /// gigabyte 0.5 ms, so that many small blocks cost most to allocate again.
+    fn take_excess(&mut self, most: usize, mut leave: impl FnMut(u64, usize)) -> usize {
         let before = self.bytes;
         while self.bytes > most {
             let Some(mut largest) = self.blocks.last_entry() else { break };
@@ -41,21 +41,29 @@ impl DeviceMemoryCache {
                 largest.remove();
                 continue;
             };
-            self.bytes -= largest.key();
-            // SAFETY: by the promise of `put`, the block was allocated and is not used any more.
-            unsafe { cu::cuMemFree_v2(address) };
+            let bytes = *largest.key();
+            self.bytes -= bytes;
+            leave(address, bytes);
         }
         before - self.bytes
+    }
+
+    /// Frees the largest blocks until at most `most` bytes are left, and returns the number of bytes freed. The context
+    /// must be current, and no work that uses the blocks may be running.
+    pub fn trim(&mut self, most: usize) -> usize {
+        // SAFETY: by the promise of `put`, the block was allocated and is not used any more.
+        self.take_excess(most, |address, _| unsafe { _ = cu::cuMemFree_v2(address) })
+    }
+
+    /// Moves the largest blocks to a cache of the same context until at most `most` bytes are left, and returns the
+    /// number of bytes moved. No work that uses the blocks may be running.
+    pub fn move_excess(&mut self, most: usize, to: &mut Self) -> usize {
+        // SAFETY: by the promise of `put`, as it is here.
+        self.take_excess(most, |address, bytes| unsafe { to.put(address, bytes) })
     }
 
     /// Returns the total bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Empties the cache and returns the size and address of each block, which the caller must free.
-    pub fn take_all(&mut self) -> impl Iterator<Item = (usize, u64)> {
-        self.bytes = 0;
-        std::mem::take(&mut self.blocks).into_iter().flat_map(|(bytes, at)| at.into_iter().map(move |at| (bytes, at)))
     }
 }
