@@ -108,6 +108,17 @@ __device__ __forceinline__ located locate_sample(const bin_layout &b, const real
     return at;
 }
 
+// The same for sample m of the input. In 2D there is no ky.
+__device__ __forceinline__ located locate_input(const bin_layout &b, const real *kx, const real *ky, const real *kz,
+                                                u64 m)
+{
+    real k[DIM];
+    k[0] = kx[m];
+    if (DIM == 3) k[1] = ky[m];
+    k[DIM - 1] = kz[m];
+    return locate_sample(b, k);
+}
+
 // `cells` has, for each cell of x, then y, then z: the tile times 2^16, and the class (for z the plane) in the tile.
 __device__ __forceinline__ u32 key_of(const bin_layout &b, const u32 *cells, const located &at)
 {
@@ -161,11 +172,7 @@ count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b
     for (u64 first = (u64)blockIdx.x * SORT_THREADS; first < n; first += (u64)gridDim.x * SORT_THREADS) {
         const bool exists = first + threadIdx.x < n;
         const u64 m = exists ? first + threadIdx.x : n - 1;
-        real k[DIM];
-        k[0] = kx[m];
-        if (DIM == 3) k[1] = ky[m];
-        k[DIM - 1] = kz[m];
-        const located at = locate_sample(b, k);
+        const located at = locate_input(b, kx, ky, kz, m);
         const u32 key = key_of(b, cells, at);
         for (u32 p = 0; exists && p < passes; p++)
             atomicAdd(&bins[p * DIGITS + (key >> (shift + DIGIT_BITS * p) & (DIGITS - 1))], 1u);
@@ -318,6 +325,22 @@ __device__ __forceinline__ void place_digits(u32 counts[SORT_WARPS][DIGITS], u32
     base[d] = digits[d] + before - first;
 }
 
+// Writes the number of each of a thread's samples, from `own` on, to its place in the sorted samples of a block of
+// `count` samples, and its digit. `places` are those of `count_digit`.
+template <u32 MOST>
+__device__ __forceinline__ void sort_numbers(const u32 (&places)[MOST], u32 own, u32 rounds, u32 count,
+                                             const u32 *local, const u32 counts_of_warp[DIGITS],
+                                             unsigned short *source, unsigned char *digit_of)
+{
+    #pragma unroll
+    for (u32 r = 0; r < MOST; r++) {
+        if (r >= rounds || own + 32 * r >= count) break;
+        const u32 digit = places[r] >> 16, to = local[digit] + counts_of_warp[digit] + (places[r] & 0xffff);
+        source[to] = (unsigned short)(own + 32 * r);
+        digit_of[to] = (unsigned char)digit;
+    }
+}
+
 // Ranks the samples of a block, sorts their numbers in shared memory, and moves the records to their places. Each warp
 // has samples that follow one another, up to ROUNDS per lane. Records are copied to shared memory directly, because in
 // registers they would leave too few for loads and ranks.
@@ -356,15 +379,9 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
     __syncthreads();
     place_digits(counts, block, digits, states, local, base);
     __syncthreads();
-    #pragma unroll
-    for (u32 r = 0; r < ROUNDS; r++) {
-        if (r >= rounds || first + 32 * r >= n) break;
-        const u32 digit = place[r] >> 16, to = local[digit] + counts[warp][digit] + (place[r] & 0xffff);
-        source[to] = (unsigned short)(own + 32 * r);
-        digit_of[to] = (unsigned char)digit;
-    }
-    __syncthreads();
     const u32 count = (u32)min((u64)SORT_THREADS * rounds, n - block_first);
+    sort_numbers(place, own, rounds, count, local, counts[warp], source, digit_of);
+    __syncthreads();
     for (u32 i = threadIdx.x; i < count; i += SORT_THREADS)
         copy_record(a.to + (u32)(base[digit_of[i]] + i), records + source[i]);
 }
@@ -446,11 +463,7 @@ draw_samples(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b
     const u32 i = blockIdx.x * SORT_THREADS + threadIdx.x;
     if (i >= drawn) return;
     const u64 part = n / drawn, m = i * part + (i * 2654435761u >> 8) % part;
-    real k[DIM];
-    k[0] = kx[m];
-    if (DIM == 3) k[1] = ky[m];
-    k[DIM - 1] = kz[m];
-    const u32 count = atomicAdd(&counts[key_of(b, cells, locate_sample(b, k)) >> bits], 1u) + 1;
+    const u32 count = atomicAdd(&counts[key_of(b, cells, locate_input(b, kx, ky, kz, m)) >> bits], 1u) + 1;
     if (count > *(volatile u32 *)most) atomicMax(most, count);
 }
 
@@ -529,13 +542,7 @@ sort_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 ta
             if (bucket == 0 && d == 0) starts[bins] = (u32)n;
         }
         __syncthreads();
-        #pragma unroll
-        for (u32 r = 0; r < BUCKET_ROUNDS; r++) {
-            if (r >= rounds || own + 32 * r >= count) break;
-            const u32 digit = place[r] >> 16, at = local[digit] + counts[warp][digit] + (place[r] & 0xffff);
-            source[at] = (unsigned short)(own + 32 * r);
-            digit_of[at] = (unsigned char)digit;
-        }
+        sort_numbers(place, own, rounds, count, local, counts[warp], source, digit_of);
         __syncthreads();
         #pragma unroll 4
         for (u32 i = d; i < count; i += SORT_THREADS) {
@@ -567,8 +574,7 @@ write_tile_samples(const real *kx, const real *kz, u64 n, bin_layout b, const u3
     located at;
     u32 tile = 0xffffffff;
     if (m < n) {
-        const real k[DIM] = {kx[m], kz[m]};
-        at = locate_sample(b, k);
+        at = locate_input(b, kx, nullptr, kz, m);
         tile = tile_of(b, cells, at);
     }
     const u32 heads = run_starts(tile), up_to_lane = 0xffffffff >> (31 - lane);
