@@ -1,5 +1,5 @@
-//! The lowest layer: options, geometry, errors, precisions, interruption, buffers and files. Two numerical tools are
-//! used by several layers (`dense`, `random`). It contains no algorithms of reconstruction.
+//! The lowest layer: options, geometry, errors, precisions, interruption, buffers and files. Three numerical
+//! tools are used by several layers (`dense`, `random`, `roots_of_unity`). It contains no algorithms of reconstruction.
 
 pub mod acquisition;
 pub mod atomic_file;
@@ -23,10 +23,12 @@ pub mod off_resonance;
 pub mod options;
 pub(crate) mod per_process;
 pub(crate) mod process_id;
+pub(crate) mod processors;
 pub(crate) mod random;
 pub mod real;
 pub mod results;
 pub mod rigid_motion;
+pub(crate) mod roots_of_unity;
 pub mod scan_size;
 pub(crate) mod sizes;
 pub mod warning;

@@ -5,12 +5,12 @@
 
 use super::error::{try_reserve, Result};
 use super::memory::{Aligned, AlignedArena};
+use super::processors::processors;
 use super::real::Element;
 use super::sizes::product;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::OnceLock;
 
 /// Minimum number of elements per chunk: an image of 256 x 256 gives 16 chunks.
 const CHUNK: usize = 1 << 12;
@@ -43,8 +43,7 @@ const COPY_THREADS: usize = 8;
 
 /// Returns the number of threads that copy or check large arrays.
 pub(crate) fn copy_threads() -> usize {
-    static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    (*PROCESSORS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))).min(COPY_THREADS)
+    processors().min(COPY_THREADS)
 }
 
 /// An executor for loops that are rare: it starts a few threads for a large array, and none for a small one.

@@ -8,10 +8,8 @@ use crate::backend::call_size::CallSize;
 use crate::backend::cpu::thread_pool::requested_threads;
 use crate::backend::{cpu, cuda};
 use crate::base::options::{Device, Options};
-use crate::base::per_process::PerProcess;
 use crate::base::scan_size::ScanSize;
 use std::fmt;
-use std::sync::OnceLock;
 
 /// The reason why a plan computes on its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -42,7 +40,7 @@ impl DeviceReason {
 
 /// Estimates the nanoseconds of a plan and one adjoint transform on the CPU.
 pub(super) fn cpu_cost(size: &CallSize, options: &Options) -> f64 {
-    cpu::cost::call(size, thread_count(options.threads))
+    cpu::cost::call(size, requested_threads(options.threads))
 }
 
 /// Why a plan computes on its device, and the estimates that decided.
@@ -55,15 +53,6 @@ pub struct DeviceSelection {
     pub cpu_ms: f64,
     /// The same on the first usable GPU, without the start of CUDA; 0 if nothing was estimated.
     pub gpu_ms: f64,
-}
-
-/// Returns the number of threads for estimates. The number of processors is asked once, since this reads several files.
-fn thread_count(requested: usize) -> usize {
-    static PROCESSORS: PerProcess<OnceLock<usize>> = PerProcess::new(OnceLock::new(), |_| OnceLock::new());
-    match requested {
-        0 => *PROCESSORS.get().get_or_init(|| requested_threads(0)),
-        n => n,
-    }
 }
 
 impl fmt::Display for DeviceSelection {

@@ -16,6 +16,7 @@ use crate::base::float_mode::FloatMode;
 use crate::base::mapped;
 use crate::base::per_process::{is_ending, PerProcess};
 use crate::base::process_id;
+use crate::base::processors::processors;
 use crate::base::warning::{Warning, WarningKind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
@@ -254,8 +255,7 @@ static AT_UNLOADING: extern "C" fn() = {
 
 /// Returns the number of threads for a request of `count`; 0 requests as many as the machine runs at once.
 pub fn requested_threads(count: usize) -> usize {
-    let all = || std::thread::available_parallelism().map_or(1, |n| n.get());
-    Some(count).filter(|&count| count > 0).unwrap_or_else(all)
+    Some(count).filter(|&count| count > 0).unwrap_or_else(processors)
 }
 
 impl Threads {

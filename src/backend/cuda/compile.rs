@@ -9,6 +9,7 @@ use super::nvrtc::{self, nvrtc, KernelProgram, Status};
 use crate::base::atomic_file::write_atomically;
 use crate::base::checksum::Checksum;
 use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::processors::processors;
 use std::borrow::Cow;
 use std::ffi::{c_char, CStr, CString};
 use std::path::{Path, PathBuf};
@@ -162,9 +163,8 @@ pub fn precompile(all: &[Kernels], architecture: &str, folder: &Path, done: impl
         }
         Ok(())
     };
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..processors()).map(|_| scope.spawn(work)).collect();
         workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }

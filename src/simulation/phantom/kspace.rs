@@ -3,6 +3,7 @@
 use super::coils::{CoilModel, FourierSeries, MOST_TERMS};
 use super::shapes::{apply, dot, rotation, Ellipsoid, Phantom};
 use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
+use crate::base::processors::processors;
 use crate::base::results::check_results;
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
@@ -69,7 +70,7 @@ impl Phantom {
             }
         }
         let helpers = match threads {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            0 => processors(),
             n => n,
         }
         .min(jobs.len())

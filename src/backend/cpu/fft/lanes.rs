@@ -10,8 +10,9 @@
 
 use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, SimdReal, Vector, MAX_LANES};
 use crate::base::error::{try_collect, try_vec, Result};
+use crate::base::roots_of_unity::roots_of_unity;
 use num_complex::Complex;
-use std::f64::consts::{FRAC_1_SQRT_2, TAU};
+use std::f64::consts::FRAC_1_SQRT_2;
 
 /// Name of the allocations in an error.
 pub const TABLES: &str = "the tables of an FFT";
@@ -106,18 +107,19 @@ impl<T: SimdReal> LaneFft<T> {
         for (offset, input) in decimated_order(&radices)?.into_iter().enumerate() {
             position[input] = offset as u32;
         }
-        let root = |k: usize, n: usize| {
-            let (sin, cos) = (TAU * k as f64 / n as f64).sin_cos();
-            Complex::new(cos, sin)
+        let of_order_n = roots_of_unity(n, TABLES)?;
+        // exp(-i 2 pi k / m) for a factor m of n.
+        let root = |k: usize, m: usize| {
+            let z = of_order_n[k * (n / m)];
+            Complex::new(T::of(z.re), T::of(z.im))
         };
-        let narrow = |z: Complex<f64>| Complex::new(T::of(z.re), T::of(z.im));
         let mut stages = Vec::new();
         let mut len = 1;
         for &radix in &radices {
             let pairs = (0..len).flat_map(|j| (1..radix).map(move |q| j * q));
-            let twiddles = pairs.map(|jq| narrow(root(jq, len * radix).conj()));
+            let twiddles = pairs.map(|jq| root(jq, len * radix));
             let twiddles = try_collect(len * (radix - 1), TABLES, twiddles)?;
-            let roots = (0..radix).map(|k| narrow(root(k, radix))).collect();
+            let roots = (0..radix).map(|k| root(k, radix).conj()).collect();
             stages.push(Stage { radix, len, twiddles, roots });
             len *= radix;
         }

@@ -100,7 +100,7 @@ impl<T: SimdReal> GridFft<T> {
         let lanes = level.lanes::<T>();
         let len = axes.iter().map(|a| a.fft.buffer_len(lanes)).max().unwrap_or(0);
         let mut arena =
-            AlignedArena::zeros(product(&[threads.count(), AlignedArena::bytes::<T>(len)]), "lines of the FFT")?;
+            AlignedArena::unwritten(product(&[threads.count(), AlignedArena::bytes::<T>(len)]), "lines of the FFT")?;
         let buffers = Pool::filled(threads.count(), || Ok(arena.array(len)))?;
         Ok(GridFft { level, lanes, axes, buffers })
     }
@@ -260,7 +260,7 @@ impl<T: SimdReal> GridFft<T> {
     /// Borrows the buffer of a thread.
     fn buffer(&self) -> crate::base::buffer_pool::Lease<'_, Aligned<T>> {
         let len = self.axes.iter().map(|a| a.fft.buffer_len(self.lanes)).max().unwrap_or(0);
-        self.buffers.take_or_wait(|| Aligned::zeros(len, "lines of the FFT"))
+        self.buffers.take_or_wait(|| Aligned::unwritten(len, "lines of the FFT"))
     }
 
     /// Calls, for every plane of the images, `first(buffer, plane, block)` for `blocks[0]` blocks and then `second` for

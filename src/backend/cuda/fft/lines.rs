@@ -8,8 +8,8 @@ use crate::backend::cuda::runtime::Function;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
 use crate::base::error::{bail, Result};
 use crate::base::real::Real;
+use crate::base::roots_of_unity::roots_of_unity;
 use num_complex::Complex;
-use std::f64::consts::TAU;
 use std::sync::Mutex;
 
 /// Bytes of lines that passes through global memory process at once.
@@ -126,24 +126,6 @@ pub fn check(lines: &[usize]) -> Result<()> {
 /// Returns the maximum number of arrays of `lines` lines that are transformed at once.
 pub fn arrays_at_once(lines: usize) -> usize {
     (i32::MAX as usize / lines).max(1)
-}
-
-/// Returns exp(-i 2 pi k / n).
-fn root(k: usize, n: usize) -> Complex<f64> {
-    // The angle is reduced to an eighth of a turn from a multiple of a quarter, where rounding of the angle does not
-    // affect sine and cosine.
-    let quarter = (8 * k + n) / (2 * n);
-    let angle = TAU * (4.0 * k as f64 - (quarter * n) as f64) / (4.0 * n as f64);
-    let (sin, cos) = angle.sin_cos();
-    let (cos, sin) = [(cos, sin), (-sin, cos), (-cos, -sin), (sin, -cos)][quarter % 4];
-    Complex::new(cos, -sin)
-}
-
-/// Returns exp(-i 2 pi k / n) for all k below n. The roots of the second half are conjugates of the first half.
-fn roots_of(n: usize) -> Vec<Complex<f64>> {
-    let mut roots: Vec<_> = (0..=n / 2).map(|k| root(k, n)).collect();
-    roots.extend((n / 2 + 1..n).map(|k| root(n - k, n).conj()));
-    roots
 }
 
 /// Returns the numbers by which each pass except the first multiplies its inputs 1 to radix - 1, in the order of the
@@ -273,7 +255,7 @@ impl<T: Real> LineFft<T> {
                 let kernels = pass_kernels(radix, bytes);
                 Ok((radix, gpu.function(&kernels, "fft_pass", 0)?))
             });
-            let roots: Vec<_> = roots_of(n).into_iter().map(rounded).collect();
+            let roots: Vec<_> = roots_of_unity(n, what)?.into_iter().map(rounded).collect();
             let lines = || gpu.array(n * Self::scratch_lines(n), "lines of an FFT");
             return Ok(LineFft(Strategy::Global {
                 n,
@@ -286,7 +268,7 @@ impl<T: Real> LineFft<T> {
         let shared = layout.shared(n, arrangement, bytes);
         let function = |name| gpu.function(&kernels, name, shared);
         let radices = &layout.radices;
-        let of_order_n = roots_of(n);
+        let of_order_n = roots_of_unity(n, what)?;
         let mut roots: Vec<_> = twiddles(&of_order_n, radices.iter().copied()).collect();
         if steps.fused {
             roots.extend(twiddles::<T>(&of_order_n, radices.iter().rev().copied()));
@@ -569,22 +551,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_are_exact_at_the_quarters_and_close_elsewhere() {
-        for n in [1usize, 2, 3, 8, 12, 40, 97, 1000] {
-            for (k, z) in roots_of(n).into_iter().enumerate() {
-                let angle = -TAU * k as f64 / n as f64;
-                assert!((z - Complex::new(angle.cos(), angle.sin())).norm() < 1e-14, "{k} / {n}");
-                assert!((4 * k % n != 0) || z.re.abs() + z.im.abs() == 1.0, "{k} / {n}: {z}");
-                assert!((z.norm() - 1.0).abs() < 3e-16);
-            }
-        }
-    }
-
-    #[test]
     fn twiddles_are_as_many_as_the_kernels_look_up() {
         for radices in [vec![16, 10], vec![8, 8, 5], vec![6], vec![5, 4, 3, 2]] {
             let n: usize = radices.iter().product();
-            assert_eq!(twiddles::<f64>(&roots_of(n), radices.iter().copied()).count(), n - radices[0]);
+            assert_eq!(
+                twiddles::<f64>(&roots_of_unity(n, "a test").unwrap(), radices.iter().copied()).count(),
+                n - radices[0]
+            );
         }
     }
 }
