@@ -238,17 +238,7 @@ fn sort_by_tile<T: SimdReal>(
             count_tiles(keys, counts);
         });
     }
-    // Converts counts to positions: tile by tile, and block by block within a tile.
-    let mut starts = try_vec(tiles + 1, 0usize, "the tile order")?;
-    let mut sum = 0;
-    for tile in 0..tiles {
-        starts[tile] = sum;
-        for block in 0..blocks {
-            let count = &mut counts[block * stride + tile];
-            sum += std::mem::replace(count, sum as u32) as usize;
-        }
-    }
-    starts[tiles] = sum;
+    let starts = positions_from_counts(&mut counts, stride, tiles)?;
     let (order, next) = (SharedSlice::new(&mut sorted.order), SharedSlice::new(&mut counts));
     let [x, y, z] = sorted.t.each_mut().map(|t| SharedSlice::new(t));
     threads.run(blocks, |i| {
@@ -273,6 +263,28 @@ fn block_len(samples: usize, tiles: usize, threads: usize) -> usize {
     let blocks = MIN_BLOCKS.max(BLOCKS_PER_THREAD * threads).min(MAX_BLOCKS);
     let least = MIN_BLOCK.max(CROWDED_BLOCK.min(8 * tiles));
     samples.div_ceil(blocks).max(least)
+}
+
+/// Replaces the counts of each block, `stride` apart, by the positions of its first samples: tile by tile, and block by
+/// block within a tile. Returns the start of each tile's samples.
+fn positions_from_counts(counts: &mut [u32], stride: usize, tiles: usize) -> Result<Vec<usize>> {
+    let mut next = try_vec(tiles, 0u32, "the tile order")?;
+    // Along the counts of a block, the compiler uses vectors.
+    for block in counts.chunks_exact(stride) {
+        next.iter_mut().zip(block).for_each(|(sum, count)| *sum += count);
+    }
+    let mut starts = try_vec(tiles + 1, 0usize, "the tile order")?;
+    for (tile, next) in next.iter_mut().enumerate() {
+        starts[tile + 1] = starts[tile] + *next as usize;
+        *next = starts[tile] as u32;
+    }
+    for block in counts.chunks_exact_mut(stride) {
+        for (count, next) in block.iter_mut().zip(&mut next) {
+            let position = *next;
+            *next += std::mem::replace(count, position);
+        }
+    }
+    Ok(starts)
 }
 
 /// Adds to `counts` the samples of each tile.
