@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     let context = Context::of(0)?;
     let stream = Stream::new(&context)?;
     // SAFETY: the stream is one of this GPU's primary context, and outlives the plans below.
-    let gpu = unsafe { Gpu::new(0, Some(stream.handle().cast())) }?;
+    let gpu = unsafe { Gpu::new(0, Some(stream.handle().cast()), 0) }?;
     println!("{}, medians of {RUNS}", gpu.properties().name);
     println!("image           grid            arrays  direction      ours, us  cuFFT, us  ours / its");
     let cases: [(&[usize], &[usize], usize); 6] = [

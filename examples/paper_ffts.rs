@@ -17,11 +17,11 @@ mod cufft;
 use cufft::{median_microseconds, CuFft};
 use recon::backend::cpu::fft::GridFft as CpuFft;
 use recon::backend::cpu::simd::Level;
-use recon::backend::cpu::thread_pool::Threads;
 use recon::backend::cuda::fft::GridFft as GpuFft;
 use recon::backend::cuda::gpu::Gpu;
 use recon::backend::cuda::kernel_check::CheckArguments;
 use recon::backend::cuda::runtime::{Context, Stream};
+use recon::backend::threads::Threads;
 use recon::{Complex, Error, ErrorKind, Result, Simd};
 use rustfft::{Fft, FftNum, FftPlanner};
 use std::collections::hash_map::RandomState;
@@ -228,7 +228,7 @@ impl Device {
         let context = Context::of(0)?;
         let stream = Stream::new(&context)?;
         // SAFETY: the stream is one of this GPU's primary context. `gpu` is dropped before it.
-        let gpu = unsafe { Gpu::new(0, Some(stream.handle().cast())) }?;
+        let gpu = unsafe { Gpu::new(0, Some(stream.handle().cast()), 0) }?;
         Ok(Device { gpu, stream, context })
     }
 

@@ -7,7 +7,7 @@ use common::*;
 use num_complex::Complex;
 use recon::backend::cpu::direct::DirectSum;
 use recon::backend::cpu::simd::Level;
-use recon::backend::cpu::thread_pool::Threads;
+use recon::backend::threads::Threads;
 use recon::backend::OffResonance;
 
 #[test]

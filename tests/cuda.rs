@@ -129,7 +129,7 @@ fn lambda_of_the_noise_is_that_of_the_cpu() {
     assert!(distance(&gpu.1, &cpu.1) < 0.01);
     let plan = scan.plan(&maps, Device::Cuda(vec![0]));
     // SAFETY: no stream is given.
-    let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+    let gpu = unsafe { Gpu::new(0, None, 0) }.unwrap();
     let (from, to) = (gpu.upload(&data, "data").unwrap(), gpu.upload(&poisoned::<f32>(64 * 64), "image").unwrap());
     // SAFETY: an array of this length, alive until the end.
     let source = unsafe { Source::device(from.pointer().address() as *const Complex<f32>, data.len()) };
@@ -371,7 +371,7 @@ fn arrays_on_the_gpu_are_used_in_place() {
     let plan = scan.plan(&cuda());
     let voxels = scan.image.len();
     // SAFETY: no stream is given.
-    let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+    let gpu = unsafe { Gpu::new(0, None, 0) }.unwrap();
     let data = gpu.upload(&scan.data, "data").unwrap();
     let mut on_host = poisoned(voxels);
     let cg = CgOptions { iterations: 3, ..CgOptions::default() };
@@ -424,7 +424,7 @@ fn large_arrays_arrive_whole() {
             for _ in 0..5 {
                 scope.spawn(|| {
                     // SAFETY: no stream is given.
-                    let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+                    let gpu = unsafe { Gpu::new(0, None, 0) }.unwrap();
                     for _ in 0..3 {
                         let array = gpu.upload(&numbers, "numbers").unwrap();
                         let mut found = vec![f32::NAN; numbers.len()];
@@ -596,7 +596,7 @@ fn geometries_may_be_on_the_gpu() {
     let Some(_one) = alone("geometries on a GPU") else { return };
     fn check<T: Real>(dims: &[usize], samples: usize) {
         // SAFETY: there is no stream of a caller.
-        let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+        let gpu = unsafe { Gpu::new(0, None, 0) }.unwrap();
         let mut scan = Scan::<T>::new(dims, samples);
         // Coordinates at both edges of the range, which is larger by rounding.
         for (i, edge) in [-0.5, 0.5, 0.500_000_5, -0.500_000_5].into_iter().enumerate() {

@@ -127,7 +127,7 @@ fn gpu(what: &str) -> Option<Gpu> {
         return None;
     }
     // SAFETY: no stream is given.
-    Some(unsafe { Gpu::new(0, None) }.unwrap())
+    Some(unsafe { Gpu::new(0, None, 0) }.unwrap())
 }
 
 #[test]

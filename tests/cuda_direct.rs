@@ -17,7 +17,7 @@ fn gpu(what: &str) -> Option<Gpu> {
         return None;
     }
     // SAFETY: no stream is given.
-    Some(unsafe { Gpu::new(0, None) }.unwrap())
+    Some(unsafe { Gpu::new(0, None, 0) }.unwrap())
 }
 
 fn points<T: Real>(random: &mut Random, ndim: usize, count: usize, scale: f64) -> Vec<Vec<T>> {

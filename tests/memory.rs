@@ -7,7 +7,7 @@ mod common;
 use common::*;
 use recon::backend::cpu::direct::DirectSum;
 use recon::backend::cpu::simd::Level;
-use recon::backend::cpu::thread_pool::Threads;
+use recon::backend::threads::Threads;
 use recon::backend::{MapPresence, OffResonance};
 use recon::{
     BladePhase, CgOptions, Corrected, Density, Device, Filter, Geometry, Interrupt, Method, Normal, Options, Plan,

@@ -11,6 +11,7 @@ pub mod cpu;
 pub mod cuda;
 mod direct_lists;
 pub(crate) mod spectral_sums;
+pub mod threads;
 
 use crate::base::error::Result;
 use crate::base::fft_size::GridSizes;

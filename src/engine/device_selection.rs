@@ -5,7 +5,7 @@
 //! only the first plan of a process waits for, is therefore not counted.
 
 use crate::backend::call_size::CallSize;
-use crate::backend::cpu::thread_pool::requested_threads;
+use crate::backend::threads::requested_threads;
 use crate::backend::{cpu, cuda};
 use crate::base::options::{Device, Options};
 use crate::base::scan_size::ScanSize;

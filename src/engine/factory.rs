@@ -96,7 +96,7 @@ where
         bail!(Unsupported, "a stream cannot be used with several GPUs ({gpus:?}): use one GPU, or set no stream");
     }
     // SAFETY: the caller of `CudaStream::new` guaranteed a stream of this GPU that outlives the plan.
-    let cuda = |&index: &u32| unsafe { Cuda::<T>::new(index, options.stream.map(|s| s.handle())) };
+    let cuda = |&index: &u32| unsafe { Cuda::<T>::new(index, options.stream.map(|s| s.handle()), options.threads) };
     let started = Instant::now();
     let backends = gpus.iter().map(cuda).collect::<Result<Vec<_>>>();
     let backends = backends.and_then(|backends| cuda::link(&backends).map(|()| backends));

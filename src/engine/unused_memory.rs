@@ -1,7 +1,7 @@
 //! Release of what the library keeps for the next plan.
 
-use crate::backend::cpu::thread_pool::end_unused_threads;
 use crate::backend::cuda::release_unused;
+use crate::backend::threads::end_unused_threads;
 use crate::base::memory::release_host_memory;
 use crate::nufft::corrections;
 

@@ -139,7 +139,7 @@ pub struct recon_options {
     pub device_indices: *const u32,
     /// Number of CPU threads, including the caller's. The others start with the plan and end with it. 0 (default): the
     /// number that the machine runs at once. If the system refuses some, the plan computes with the others, and the log
-    /// has a warning (RECON_WARNING_THREADS).
+    /// has a warning (RECON_WARNING_THREADS). With GPUs, at most eight of them copy and check arrays of the host.
     pub threads: u32,
     /// Not 0: the k-space and image arrays of recon_forward, recon_fhd, recon_weighted_fhd, recon_normal, recon_grid,
     /// recon_fbp and recon_cg are addresses in the GPU's memory. All other arrays are in the host's memory.

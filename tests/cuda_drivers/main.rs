@@ -101,7 +101,7 @@ fn a_process_with_an_old_driver() {
     assert_eq!(runtime::first_usable(), Some(0));
     {
         // SAFETY: without a caller's stream.
-        let gpu = unsafe { Gpu::new(0, None) }.unwrap();
+        let gpu = unsafe { Gpu::new(0, None, 0) }.unwrap();
         let kernels = usual_kernels();
         for kernels in &kernels[..4] {
             gpu.function(kernels, "any_name", 50_000).unwrap();

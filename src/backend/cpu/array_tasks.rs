@@ -5,7 +5,7 @@
 //! an array stays in the cache of its core from spreading to the FFT. The taps of a sample are computed for
 //! each array again, so that many samples are divided among the threads instead. Both divisions give the same bits.
 
-use super::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::base::sizes::product;
 use crate::base::workers::SharedSlice;
 use std::ops::Range;

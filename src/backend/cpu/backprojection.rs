@@ -10,7 +10,7 @@
 
 use super::fft::lanes::{LaneFft, LaneTransform, LineMapping, Lines};
 use super::simd::{Arith, Kernel, Level, SimdReal, Vector};
-use super::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::backend::Spoke;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{checked_product, try_collect, try_vec, Result};

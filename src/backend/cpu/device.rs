@@ -1,7 +1,7 @@
 //! The CPU device of a plan: a vector unit and threads.
 
 use super::simd::Level;
-use super::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::base::error::Result;
 use crate::base::options::Simd;
 use crate::base::warning::Warning;

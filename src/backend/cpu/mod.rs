@@ -10,11 +10,7 @@ pub mod gridding;
 mod off_resonance;
 mod reached_columns;
 pub mod simd;
-mod task_order;
-pub mod thread_pool;
 mod vector;
-mod worker_pool;
-mod worker_thread;
 
 use super::{Backend, ChebyshevSeries, Csr, Element, MapPresence, Sink, Source, Spoke, ValueCheck};
 use crate::base::error::{bail, Result};

@@ -5,7 +5,7 @@
 
 use super::device::Cpu;
 use super::simd::{Arith, Kernel, Level, SimdReal};
-use super::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::backend::MAX_PROJECTIONS;
 use crate::base::real::narrow;
 use crate::base::workers::{chunk_len, fold, SharedSlice, Workers};

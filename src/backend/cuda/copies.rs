@@ -6,44 +6,43 @@
 use super::library::check;
 use super::runtime::{Context, Stream};
 use super::staging::{Lane, PART, PARTS};
+use crate::backend::threads::Threads;
 use crate::backend::Element;
 use crate::base::error::Result;
 use cudarc::driver::sys as cu;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Calls `copy` for each part of an array of this size, in a thread per lane: with the lane, and an iterator of the
-/// parts' offsets and sizes. Returns the first failure.
+/// Parts begin at multiples of this number of bytes.
+const ALIGNMENT: usize = 4096;
+
+/// Calls `copy` for each lane, in the threads of a plan: with the lane, and an iterator of the offsets and sizes of
+/// parts of an array of this size. Returns the first failure.
 fn each_lane(
     context: &Arc<Context>,
+    threads: &Threads,
     bytes: usize,
     lanes: &[Lane],
     copy: impl Fn(&Lane, &mut dyn Iterator<Item = (usize, usize)>) -> Result<()> + Sync,
 ) -> Result<()> {
-    let next = AtomicUsize::new(0);
+    let (next, failure) = (AtomicUsize::new(0), Mutex::new(None));
+    // At least two parts for each lane: one is filled while the other is in transfer.
+    let part = bytes.div_ceil(2 * lanes.len()).next_multiple_of(ALIGNMENT).min(PART);
     let run = |lane: &Lane| -> Result<()> {
         let _current = context.enter()?;
         let mut parts = std::iter::from_fn(|| {
-            let at = next.fetch_add(PART, Ordering::Relaxed);
-            (at < bytes).then(|| (at, PART.min(bytes - at)))
+            let at = next.fetch_add(part, Ordering::Relaxed);
+            (at < bytes).then(|| (at, part.min(bytes - at)))
         });
         copy(lane, &mut parts)
     };
-    let (first, others) = lanes.split_first().expect("a copy has lanes");
-    std::thread::scope(|scope| {
-        let run = &run;
-        // Without a thread, the others copy all parts.
-        let others: Vec<_> = others
-            .iter()
-            .filter_map(|lane| std::thread::Builder::new().spawn_scoped(scope, move || run(lane)).ok())
-            .collect();
-        let mut result = run(first);
-        for thread in others {
-            result = result.and(thread.join().expect("copying does not panic"));
+    threads.run(lanes.len(), |i| {
+        if let Err(e) = run(&lanes[i]) {
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(e);
         }
-        result
-    })
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
 /// Queues a copy of a host array to the GPU. The context is current.
@@ -51,16 +50,22 @@ fn each_lane(
 /// # Safety
 /// The GPU has an array of this size at this address, and the stream exists. The host array must not change until the
 /// stream has been waited for.
-pub unsafe fn copy_in<E: Element>(context: &Arc<Context>, host: &[E], to: u64, stream: &Stream) -> Result<()> {
+pub unsafe fn copy_in<E: Element>(
+    context: &Arc<Context>,
+    threads: &Threads,
+    host: &[E],
+    to: u64,
+    stream: &Stream,
+) -> Result<()> {
     let bytes = size_of_val(host);
     let (from, stream) = (host.as_ptr().cast::<u8>(), Shared(stream.handle()));
-    let lanes = context.staging().take(from, bytes);
+    let lanes = context.staging().take(from, bytes, threads.count());
     if lanes.is_empty() {
         // SAFETY: the caller's promise.
         return check(unsafe { cu::cuMemcpyHtoDAsync_v2(to, from.cast(), bytes, *stream.get()) }, "copying to the GPU");
     }
     let from = Shared(from);
-    let result = each_lane(context, bytes, &lanes, |lane, parts| {
+    let result = each_lane(context, threads, bytes, &lanes, |lane, parts| {
         let (from, stream) = (*from.get(), *stream.get());
         for (i, (at, len)) in parts.enumerate() {
             let part = i % PARTS;
@@ -83,10 +88,16 @@ pub unsafe fn copy_in<E: Element>(context: &Arc<Context>, host: &[E], to: u64, s
 /// # Safety
 /// The GPU has an array of this size at this address, and the stream exists. The host array must not be used until the
 /// stream has been waited for.
-pub unsafe fn copy_out<E: Element>(context: &Arc<Context>, from: u64, host: &mut [E], stream: &Stream) -> Result<()> {
+pub unsafe fn copy_out<E: Element>(
+    context: &Arc<Context>,
+    threads: &Threads,
+    from: u64,
+    host: &mut [E],
+    stream: &Stream,
+) -> Result<()> {
     let bytes = size_of_val(host);
     let (to, stream) = (host.as_mut_ptr().cast::<u8>(), Shared(stream.handle()));
-    let lanes = context.staging().take(to, bytes);
+    let lanes = context.staging().take(to, bytes, threads.count());
     if lanes.is_empty() {
         // SAFETY: the caller's promise. Any bits are valid elements.
         return check(
@@ -95,7 +106,7 @@ pub unsafe fn copy_out<E: Element>(context: &Arc<Context>, from: u64, host: &mut
         );
     }
     let to = Shared(to);
-    let result = each_lane(context, bytes, &lanes, |lane, parts| {
+    let result = each_lane(context, threads, bytes, &lanes, |lane, parts| {
         let (to, stream) = (*to.get(), *stream.get());
         let store = |part: usize, (at, len): (usize, usize)| -> Result<()> {
             lane.wait(part)?;

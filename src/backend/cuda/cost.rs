@@ -55,7 +55,7 @@ const MULTIPROCESSORS: f64 = 132.0;
 
 /// Estimates the nanoseconds of a plan and one transform with arrays in host memory, without the start of CUDA.
 ///
-/// The constants were fitted to 76 random cases on an H200, those of the estimate for the CPU: eight in ten times are 0.7
+/// The constants were fitted to the 76 random cases of the estimate for the CPU, on an H200: eight in ten times are 0.7
 /// to 1.6 times the estimates, all are 0.5 to 2.5 times.
 pub fn call(size: &CallSize, gpu: &Properties) -> f64 {
     // Launches and waits.

@@ -283,7 +283,7 @@ mod tests {
     fn each_call_runs_once_whether_it_is_a_graph_or_not() {
         let Some(index) = runtime::first_usable() else { return crate::backend::cuda::skipped("graphs") };
         // SAFETY: no stream is passed.
-        let gpu = unsafe { Gpu::new(index, None) }.unwrap();
+        let gpu = unsafe { Gpu::new(index, None, 0) }.unwrap();
         let (vectors, graphs) = (Vectors::new::<f32>(&gpu).unwrap(), Graphs::default());
         let array = |value: f32| gpu.upload(&vec![Complex::new(value, 0.0); 1000], "values").unwrap();
         let add = |x: &DeviceArray<Complex<f32>>, y: &mut DeviceArray<Complex<f32>>| {

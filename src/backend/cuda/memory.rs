@@ -4,6 +4,7 @@ use super::copies;
 use super::library::check;
 use super::memory_cache::DeviceMemoryCache;
 use super::runtime::{Event, Stream};
+use crate::backend::threads::Threads;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element};
 use crate::base::defaults::{IDLE_DEVICE_SHARE, IDLE_PLAN_BYTES};
 use crate::base::error::{bail, ErrorKind, Result};
@@ -20,6 +21,8 @@ use std::sync::{Arc, Mutex};
 pub struct DeviceMemory {
     stream: Arc<Stream>,
     copies: Stream,
+    /// Threads that copy between ordinary host memory and the GPU.
+    threads: Threads,
     /// Number of copies to the GPU that have been queued, and of those that are known to be complete.
     copies_queued: AtomicU64,
     copies_done: AtomicU64,
@@ -31,20 +34,26 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Creates the memory for work on this stream.
-    pub fn new(stream: Arc<Stream>) -> Result<Arc<Self>> {
+    /// Creates the memory for work on this stream. `threads` copy between ordinary host memory and the GPU.
+    pub fn new(stream: Arc<Stream>, threads: Threads) -> Result<Arc<Self>> {
         let copies = Stream::new(&stream.context)?;
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() + 1);
         Ok(Arc::new(DeviceMemory {
             stream,
             copies,
+            threads,
             copies_queued: AtomicU64::new(0),
             copies_done: AtomicU64::new(0),
             used: Mutex::default(),
             held: AtomicUsize::new(0),
             idle: Mutex::default(),
         }))
+    }
+
+    /// Returns the threads that copy between ordinary host memory and the GPU.
+    pub fn threads(&self) -> &Threads {
+        &self.threads
     }
 
     /// Returns the stream that copies the caller's arrays.
@@ -75,7 +84,9 @@ impl DeviceMemory {
             let _current = self.stream.context.enter()?;
             // SAFETY: both have this number of bytes; the host array remains by the caller's promise; the stream
             // exists.
-            let queued = unsafe { copies::copy_in(&self.stream.context, host, array.pointer.address(), &self.copies) };
+            let queued = unsafe {
+                copies::copy_in(&self.stream.context, &self.threads, host, array.pointer.address(), &self.copies)
+            };
             // Counted after the copy is queued: whoever reads the number and then waits, waits for this copy too.
             self.copies_queued.fetch_add(1, SeqCst);
             queued.map_err(|e| e.within(what))?;

@@ -46,7 +46,7 @@ use crate::base::input_check::PendingCheck;
 use crate::base::interrupt;
 use crate::base::off_resonance::OffResonance;
 use crate::base::real::Real;
-use crate::base::workers::{BriefThreads, Workers};
+use crate::base::workers::Workers;
 use backprojection::Backprojector;
 use direct::DirectSum;
 use fft::{Convolver, GridFft};
@@ -86,16 +86,17 @@ pub struct Cuda<T: Real> {
 }
 
 impl<T: Real> Cuda<T> {
-    /// Opens GPU `index`, with a new stream or the caller's.
+    /// Opens GPU `index`, with a new stream or the caller's. At most `threads` threads of the CPU copy and check arrays
+    /// of the host; 0 means as many as the machine runs at once.
     ///
     /// # Errors
     /// `NoDevice` without a driver or this GPU; `DriverIncomplete` if kernels are neither cached nor can be compiled.
     ///
     /// # Safety
     /// The caller's stream belongs to the GPU's primary context and outlives this.
-    pub unsafe fn new(index: u32, stream: Option<*mut c_void>) -> Result<Self> {
+    pub unsafe fn new(index: u32, stream: Option<*mut c_void>, threads: usize) -> Result<Self> {
         // SAFETY: the caller's promise.
-        let gpu = unsafe { Gpu::new(index, stream) }?;
+        let gpu = unsafe { Gpu::new(index, stream, threads) }?;
         let vectors = Vectors::new::<T>(&gpu)?;
         Ok(Cuda { gpu, vectors, precision: PhantomData })
     }
@@ -244,7 +245,7 @@ impl<T: Real> Backend<T> for Cuda<T> {
         true
     }
     fn workers(&self) -> &dyn Workers {
-        &BriefThreads
+        self.gpu.threads()
     }
     fn threads(&self) -> usize {
         1

@@ -2,13 +2,14 @@
 
 use super::library::{check, PointerOwner};
 use crate::base::error::Result;
-use crate::base::workers::copy_threads;
 use cudarc::driver::sys as cu;
 use std::ptr::{null_mut, NonNull};
 use std::sync::Mutex;
 
-/// Bytes of a part.
+/// Maximum bytes of a part.
 pub const PART: usize = 1 << 20;
+/// Minimum bytes that a thread copies. With less, it takes longer to wake the threads than to copy.
+const SHARE: usize = 1 << 20;
 /// Parts of a lane: one is filled while the others are in transfer.
 pub const PARTS: usize = 4;
 /// Maximum number of lanes of a context: those of two copies at a time.
@@ -93,11 +94,10 @@ impl Lane {
 }
 
 impl Staging {
-    /// Takes as many lanes as threads should copy an array of this size; none if the driver should copy it.
-    pub fn take(&self, host: *const u8, bytes: usize) -> Vec<Lane> {
-        // At least two parts for each: one is filled while the other is in transfer. Less than 4 MiB are copied by the
-        // driver, because a second thread would start for longer than it saves.
-        let threads = copy_threads().min(bytes / (2 * PART));
+    /// Takes as many lanes as threads, at most `threads`, should copy an array of this size; none if the driver should
+    /// copy it.
+    pub fn take(&self, host: *const u8, bytes: usize, threads: usize) -> Vec<Lane> {
+        let threads = threads.min(bytes / SHARE);
         // The driver transfers memory directly that the caller has page-locked.
         if threads < 2 || PointerOwner::of(host as u64).is_some_and(|owner| owner.is_host()) {
             return Vec::new();

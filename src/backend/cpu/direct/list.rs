@@ -3,7 +3,7 @@
 use super::phase::{cos_sin, phases};
 use super::power::powers_of_two;
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
-use crate::backend::cpu::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::backend::Sign;
 use crate::base::interrupt::StopSignal;
 use crate::base::workers::SharedSlice;

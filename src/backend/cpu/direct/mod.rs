@@ -6,9 +6,9 @@ pub mod phase;
 pub mod power;
 
 use super::simd::Level;
-use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
 use crate::backend::direct_lists::{MapPresence, PointLists};
+use crate::backend::threads::Threads;
 use crate::backend::Sign;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};

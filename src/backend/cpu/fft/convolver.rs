@@ -8,7 +8,7 @@
 use super::lanes::{load, store, LaneTransform, Lines};
 use super::{arrays_per_step, row_lines, FftAxis};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
-use crate::backend::cpu::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{checked_product, try_vec, Result};
 use crate::base::memory::{Aligned, AlignedArena};

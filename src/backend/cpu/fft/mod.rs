@@ -15,8 +15,8 @@ pub(super) mod lanes;
 
 use super::reached_columns::ReachedColumns;
 use super::simd::Level;
-use super::thread_pool::Threads;
 use crate::backend::cpu::simd::SimdReal;
+use crate::backend::threads::Threads;
 use crate::base::buffer_pool::Pool;
 use crate::base::error::{try_collect, Result};
 use crate::base::memory::{Aligned, AlignedArena};

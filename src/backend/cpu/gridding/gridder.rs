@@ -8,7 +8,7 @@ use super::tiling::{Tiling, WindowLayout};
 use crate::backend::cpu::array_tasks::is_task_per_array;
 use crate::backend::cpu::reached_columns::ReachedColumns;
 use crate::backend::cpu::simd::{Level, SimdReal};
-use crate::backend::cpu::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::base::buffer_pool::{Lease, Pool};
 use crate::base::error::{bail, try_collect, Result};
 use crate::base::memory::{Aligned, AlignedArena};

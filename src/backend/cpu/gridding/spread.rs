@@ -10,7 +10,7 @@ use super::taps::{with_vectors, CHUNK};
 use super::tiling::PREFETCHED_ROWS;
 use super::windows::{add, add_cells};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
-use crate::backend::cpu::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::base::workers::SharedSlice;
 use num_complex::Complex;
 use std::ops::Range;

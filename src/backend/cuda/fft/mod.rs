@@ -224,7 +224,7 @@ mod tests {
     /// Returns the first GPU, or prints a line if the machine has no GPU.
     fn gpu() -> Option<Gpu> {
         // SAFETY: no stream is passed.
-        let gpu = runtime::first_usable().map(|index| unsafe { Gpu::new(index, None) }.unwrap());
+        let gpu = runtime::first_usable().map(|index| unsafe { Gpu::new(index, None, 0) }.unwrap());
         if gpu.is_none() {
             crate::backend::cuda::skipped("transforms on a GPU");
         }

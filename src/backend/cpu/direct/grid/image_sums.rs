@@ -2,7 +2,7 @@
 
 use super::axes::{align_to_line, has_wide_tiles, order_axes, panel_vectors, whole_lines, write_phases, GridAxis};
 use crate::backend::cpu::simd::{Arith, Kernel, Level, SimdReal, Vector};
-use crate::backend::cpu::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::base::interrupt::StopSignal;
 use crate::base::workers::SharedSlice;
 use num_complex::Complex;

@@ -13,7 +13,7 @@ mod image_sums;
 mod sample_sums;
 
 use crate::backend::cpu::simd::{Level, SimdReal};
-use crate::backend::cpu::thread_pool::Threads;
+use crate::backend::threads::Threads;
 use crate::base::error::{try_vec, Result};
 use axes::LINE;
 pub use image_sums::to_image;

@@ -8,9 +8,10 @@
 //! library is unloaded, and by [`end_unused_threads`]. Elsewhere they end with the last plan: on Windows, a library
 //! cannot wait for its threads while it is unloaded.
 
-use super::task_order::nth_in_lanes;
-use super::worker_pool::WorkerPool;
-use super::worker_thread::WorkerThread;
+pub(super) mod task_order;
+mod worker_pool;
+mod worker_thread;
+
 use crate::base::error::{bail, Result};
 use crate::base::float_mode::FloatMode;
 use crate::base::mapped;
@@ -18,9 +19,17 @@ use crate::base::per_process::{is_ending, PerProcess};
 use crate::base::process_id;
 use crate::base::processors::processors;
 use crate::base::warning::{Warning, WarningKind};
+use crate::base::workers::Workers;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
+use std::time::Duration;
+use task_order::nth_in_lanes;
+use worker_pool::{WorkerPool, BRIEF_SPIN_TIME, SPIN_TIME};
+use worker_thread::WorkerThread;
 
+/// Minimum number of tasks for which sleeping threads of a plan on a GPU are woken: the chunks of an array of 262,144
+/// elements.
+const MANY_TASKS: usize = 64;
 /// More threads than any machine has. A negative number from C must not start four billion.
 const MAX_THREADS: usize = 4096;
 /// Bytes of address space that must be free before a thread is started: a stack of 2 MiB, and 128 MiB that glibc maps
@@ -35,6 +44,8 @@ const ENOMEM: i32 = 12;
 pub struct Threads {
     team: Arc<Team>,
     count: usize,
+    /// Time that workers spin after a parallel region.
+    spin_time: Duration,
     /// Whether the team counts these threads: not those of [`Threads::share`].
     is_member: bool,
     /// Whether [`Threads::new_warning`] knows that all threads run, or has returned the warning.
@@ -262,6 +273,15 @@ impl Threads {
     /// Creates the threads of a plan. `count` includes the calling thread; 0 means the number that the machine runs at
     /// once.
     pub fn new(count: usize) -> Result<Self> {
+        Self::with_spin_time(count, SPIN_TIME)
+    }
+
+    /// Creates the threads of a plan on a GPU, which copy and check arrays.
+    pub fn for_copies(count: usize) -> Result<Self> {
+        Self::with_spin_time(count, BRIEF_SPIN_TIME)
+    }
+
+    fn with_spin_time(count: usize, spin_time: Duration) -> Result<Self> {
         if count > MAX_THREADS {
             bail!(
                 InvalidArgument,
@@ -272,13 +292,14 @@ impl Threads {
         let mut registry = registry();
         let team = registry.get_or_insert_with(Team::new).clone();
         team.admit(count)?;
-        Ok(Threads { team, count, is_member: true, is_reported: AtomicBool::new(count == 1) })
+        Ok(Threads { team, count, spin_time, is_member: true, is_reported: AtomicBool::new(count == 1) })
     }
 
     /// Returns the threads for one of `regions` regions that run at once. Together, the regions use all threads.
     pub fn share(&self, regions: usize) -> Threads {
         let count = self.count.div_ceil(regions.max(1));
-        Threads { team: self.team.clone(), count, is_member: false, is_reported: AtomicBool::new(true) }
+        let is_reported = AtomicBool::new(true);
+        Threads { team: self.team.clone(), count, spin_time: self.spin_time, is_member: false, is_reported }
     }
 
     /// Returns the requested number of threads, including the calling thread.
@@ -362,13 +383,25 @@ impl Threads {
         };
         match self.count.min(tasks) {
             0 | 1 => work(),
-            all => self.team.pool.run(all - 1, &work),
+            all => self.team.pool.run(all - 1, self.spin_time, &work),
         }
     }
 
     /// Runs `task(0..tasks)` in parallel, in any order: that of [`nth_in_lanes`].
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
         self.run_with(tasks, || (), |_, i| task(nth_in_lanes(i, tasks, self.count)));
+    }
+}
+
+/// The threads of a plan on a GPU, for loops over arrays of the host.
+// SAFETY: each task's number is taken once.
+unsafe impl Workers for Threads {
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        if tasks < MANY_TASKS {
+            (0..tasks).for_each(task);
+        } else {
+            Threads::run(self, tasks, task);
+        }
     }
 }
 
@@ -387,15 +420,15 @@ impl Drop for Threads {
 
 #[cfg(test)]
 mod tests {
+    use super::worker_pool::{spin_until, SLOTS};
     use super::*;
-    use crate::backend::cpu::worker_pool::{spin_until, SLOTS};
     use crate::base::float_mode::is_standard;
     use crate::base::workers::SharedSlice;
     use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 
     /// Waits for a condition, long enough for a loaded machine. Returns whether the condition became true.
     fn becomes_true(condition: impl Fn() -> bool) -> bool {
-        (0..300_000).any(|_| spin_until(&condition))
+        (0..300_000).any(|_| spin_until(SPIN_TIME, &condition))
     }
 
     #[test]
