@@ -6,7 +6,7 @@
 use super::library::check;
 use super::runtime::{Context, Stream};
 use super::staging::{Lane, PART, PARTS};
-use crate::backend::threads::Threads;
+use crate::backend::threads::CopyThreads;
 use crate::backend::Element;
 use crate::base::error::Result;
 use cudarc::driver::sys as cu;
@@ -21,7 +21,7 @@ const ALIGNMENT: usize = 4096;
 /// parts of an array of this size. Returns the first failure.
 fn each_lane(
     context: &Arc<Context>,
-    threads: &Threads,
+    threads: &CopyThreads,
     bytes: usize,
     lanes: &[Lane],
     copy: impl Fn(&Lane, &mut dyn Iterator<Item = (usize, usize)>) -> Result<()> + Sync,
@@ -52,7 +52,7 @@ fn each_lane(
 /// stream has been waited for.
 pub unsafe fn copy_in<E: Element>(
     context: &Arc<Context>,
-    threads: &Threads,
+    threads: &CopyThreads,
     host: &[E],
     to: u64,
     stream: &Stream,
@@ -90,7 +90,7 @@ pub unsafe fn copy_in<E: Element>(
 /// stream has been waited for.
 pub unsafe fn copy_out<E: Element>(
     context: &Arc<Context>,
-    threads: &Threads,
+    threads: &CopyThreads,
     from: u64,
     host: &mut [E],
     stream: &Stream,

@@ -4,7 +4,7 @@ use super::copies;
 use super::library::check;
 use super::memory_cache::DeviceMemoryCache;
 use super::runtime::{Event, Stream};
-use crate::backend::threads::Threads;
+use crate::backend::threads::CopyThreads;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Element};
 use crate::base::defaults::{IDLE_DEVICE_SHARE, IDLE_PLAN_BYTES};
 use crate::base::error::{bail, ErrorKind, Result};
@@ -22,7 +22,7 @@ pub struct DeviceMemory {
     stream: Arc<Stream>,
     copies: Stream,
     /// Threads that copy between ordinary host memory and the GPU.
-    threads: Threads,
+    threads: CopyThreads,
     /// Number of copies to the GPU that have been queued, and of those that are known to be complete.
     copies_queued: AtomicU64,
     copies_done: AtomicU64,
@@ -35,7 +35,7 @@ pub struct DeviceMemory {
 
 impl DeviceMemory {
     /// Creates the memory for work on this stream. `threads` copy between ordinary host memory and the GPU.
-    pub fn new(stream: Arc<Stream>, threads: Threads) -> Result<Arc<Self>> {
+    pub fn new(stream: Arc<Stream>, threads: CopyThreads) -> Result<Arc<Self>> {
         let copies = Stream::new(&stream.context)?;
         #[cfg(test)]
         tests::LIVE.set(tests::LIVE.get() + 1);
@@ -52,7 +52,7 @@ impl DeviceMemory {
     }
 
     /// Returns the threads that copy between ordinary host memory and the GPU.
-    pub fn threads(&self) -> &Threads {
+    pub fn threads(&self) -> &CopyThreads {
         &self.threads
     }
 

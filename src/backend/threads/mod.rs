@@ -8,6 +8,7 @@
 //! library is unloaded, and by [`end_unused_threads`]. Elsewhere they end with the last plan: on Windows, a library
 //! cannot wait for its threads while it is unloaded.
 
+mod copy_threads;
 pub(super) mod task_order;
 mod worker_pool;
 mod worker_thread;
@@ -19,7 +20,7 @@ use crate::base::per_process::{is_ending, PerProcess};
 use crate::base::process_id;
 use crate::base::processors::processors;
 use crate::base::warning::{Warning, WarningKind};
-use crate::base::workers::Workers;
+pub use copy_threads::CopyThreads;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
@@ -27,9 +28,6 @@ use task_order::nth_in_lanes;
 use worker_pool::{WorkerPool, BRIEF_SPIN_TIME, SPIN_TIME};
 use worker_thread::WorkerThread;
 
-/// Minimum number of tasks for which sleeping threads of a plan on a GPU are woken: the chunks of an array of 262,144
-/// elements.
-const MANY_TASKS: usize = 64;
 /// More threads than any machine has. A negative number from C must not start four billion.
 const MAX_THREADS: usize = 4096;
 /// Bytes of address space that must be free before a thread is started: a stack of 2 MiB, and 128 MiB that glibc maps
@@ -276,8 +274,8 @@ impl Threads {
         Self::with_spin_time(count, SPIN_TIME)
     }
 
-    /// Creates the threads of a plan on a GPU, which copy and check arrays.
-    pub fn for_copies(count: usize) -> Result<Self> {
+    /// Creates the threads of [`CopyThreads`].
+    fn for_copies(count: usize) -> Result<Self> {
         Self::with_spin_time(count, BRIEF_SPIN_TIME)
     }
 
@@ -390,18 +388,6 @@ impl Threads {
     /// Runs `task(0..tasks)` in parallel, in any order: that of [`nth_in_lanes`].
     pub fn run(&self, tasks: usize, task: impl Fn(usize) + Sync) {
         self.run_with(tasks, || (), |_, i| task(nth_in_lanes(i, tasks, self.count)));
-    }
-}
-
-/// The threads of a plan on a GPU, for loops over arrays of the host.
-// SAFETY: each task's number is taken once.
-unsafe impl Workers for Threads {
-    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        if tasks < MANY_TASKS {
-            (0..tasks).for_each(task);
-        } else {
-            Threads::run(self, tasks, task);
-        }
     }
 }
 
