@@ -1,6 +1,6 @@
 //! Threads that copy and check arrays of the host for a plan on a GPU.
 
-use super::{requested_threads, Threads};
+use super::team::{requested_threads, Threads};
 use crate::base::workers::Workers;
 use std::sync::OnceLock;
 
