@@ -420,17 +420,17 @@ fn large_arrays_arrive_whole() {
     let mut random = Random::fresh();
     let around = |bytes: usize| [bytes - 4, bytes, bytes + 4];
     for bytes in [2 << 20, 3 << 20, 9 << 20].map(around).concat().into_iter().chain([(33 << 20) + 12, 128 << 20]) {
-        let numbers = random.reals::<f32>(bytes / 4);
+        let all = [(); 5].map(|()| random.reals::<f32>(bytes / 4));
         std::thread::scope(|scope| {
-            for _ in 0..5 {
-                scope.spawn(|| {
+            for numbers in &all {
+                scope.spawn(move || {
                     // SAFETY: no stream is given.
                     let gpu = unsafe { Gpu::new(0, None, 0) }.unwrap();
-                    for _ in 0..3 {
-                        let array = gpu.upload(&numbers, "numbers").unwrap();
+                    for _ in 0..10 {
+                        let array = gpu.upload(numbers, "numbers").unwrap();
                         let mut found = vec![f32::NAN; numbers.len()];
                         gpu.download(array.view(), &mut found).unwrap();
-                        assert!(found == numbers, "{bytes} bytes");
+                        assert!(found == *numbers, "{bytes} bytes");
                     }
                 });
             }

@@ -121,6 +121,8 @@ pub unsafe fn copy_out<E: Element>(
                 let (part, range) = queued.pop_front().expect("a part is queued");
                 store(part, range)?;
             }
+            // An earlier copy to the GPU, also of another plan, may still read this part.
+            lane.wait(part)?;
             // SAFETY: both have `len` bytes; the lane's part is not used until its event.
             let status = unsafe { cu::cuMemcpyDtoHAsync_v2(lane.part(part).cast(), from + at as u64, len, stream) };
             check(status, "copying from the GPU")?;
