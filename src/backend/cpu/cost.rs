@@ -47,21 +47,21 @@ fn fft_cost(grid: &[usize], dims: &[usize], real: usize) -> f64 {
 
 /// Estimates the nanoseconds of a plan and one transform on this number of threads.
 ///
-/// The constants were fitted to 76 random cases on 2 and 16 Intel cores with AVX-512, in 2D and 3D, f32 and f64, with 1
-/// to 16 coils. Eight in ten times are 0.8 to 1.5 times the estimates, all are 0.5 to 2.7 times.
+/// The constants were fitted to 154 random cases on 2 and 16 Intel cores with AVX-512, in 2D and 3D, f32 and f64, with 1
+/// to 16 coils. Eight in ten times are 0.7 to 1.5 times the estimates, all are 0.5 to 2.8 times.
 pub fn call(size: &CallSize, threads: usize) -> f64 {
     // Time that does not depend on sizes: on one thread, and for each doubling of the number of threads.
-    const CALL: f64 = 100_000.0;
-    const TEAM: f64 = 50_000.0;
+    const CALL: f64 = 145_000.0;
+    const TEAM: f64 = 40_000.0;
     // Nanoseconds per coordinate for checking and sorting in single precision.
-    const SORTED: f64 = 8.0;
+    const SORTED: f64 = 7.0;
     // Time of a transform with weights, copies and waits for memory, relative to the cost of gridding and FFT.
-    const TRANSFORM: f64 = 2.0;
+    const TRANSFORM: f64 = 1.9;
     // Nanoseconds per pair of a sample and a voxel in exact sums in single precision: to a grid, and to a list.
     const PAIR: f64 = 0.045;
     const LISTED_PAIR: f64 = 0.42;
     // Part of the time that threads do not shorten.
-    const SERIAL: f64 = 0.03;
+    const SERIAL: f64 = 0.029;
     let (sorted, transform) = if size.exact {
         let pair = if size.is_list { LISTED_PAIR } else { PAIR };
         (0.0, pair * size.pairs() * size.real as f64 / 4.0)
