@@ -47,8 +47,8 @@ fn fft_cost(grid: &[usize], dims: &[usize], real: usize) -> f64 {
 
 /// Estimates the nanoseconds of a plan and one transform on this number of threads.
 ///
-/// The constants were fitted to 154 random cases on 2 and 16 Intel cores with AVX-512, in 2D and 3D, f32 and f64, with 1
-/// to 16 coils. Eight in ten times are 0.7 to 1.5 times the estimates, all are 0.5 to 2.8 times.
+/// The constants were fitted to 154 random cases on 2 and 16 Intel cores with AVX-512, in 2D and 3D, f32 and f64, with
+/// 1 to 16 coils. Eight in ten times are 0.7 to 1.5 times the estimates, all are 0.5 to 2.8 times.
 pub fn call(size: &CallSize, threads: usize) -> f64 {
     // Time that does not depend on sizes: on one thread, and for each doubling of the number of threads.
     const CALL: f64 = 145_000.0;
