@@ -88,6 +88,23 @@ pub struct WindowStrides {
     pub plane: usize,
 }
 
+/// Returns whether the rows of a window displace each other in the first-level cache, because they share a few of its
+/// sets. `row` is the length of a buffer's rows in cells. A set has the lines at the same distance from multiples of
+/// 4 KiB.
+fn shares_sets<T>(row: usize, layout: &WindowLayout, taps: [usize; 3]) -> bool {
+    const SETS: usize = 4096 / CACHE_LINE;
+    const LINES_PER_SET: usize = FIRST_CACHE / 4096;
+    let bytes = |cells: usize| cells * size_of::<Complex<T>>();
+    if bytes(row) % CACHE_LINE > 0 {
+        return false;
+    }
+    let in_row = bytes(layout.row_vectors * layout.cells) / CACHE_LINE;
+    // Rows begin in sets at this distance, the greatest common divisor of the length of a row and the number of sets.
+    let apart = SETS.min(1 << (bytes(row) / CACHE_LINE).trailing_zeros());
+    let sets = SETS.min(SETS / apart * in_row);
+    apart > in_row && in_row * taps[1] * taps[2] > sets * LINES_PER_SET / 2
+}
+
 /// The division of a grid into tiles.
 #[derive(Clone, Copy)]
 pub struct Tiling {
@@ -111,6 +128,7 @@ impl Tiling {
         let taps = [0, 1, 2].map(|a| if a < grid.len() { width } else { 1 });
         let with = |tiles: [AxisTiles; 3]| {
             let row = tiles[0].longest().next_multiple_of(layout.cells) + layout.row_vectors * layout.cells;
+            let row = if shares_sets::<T>(row, &layout, taps) { row + layout.cells } else { row };
             let extent = [row, tiles[1].longest() + taps[1] - 1, tiles[2].longest() + taps[2] - 1];
             let fits_first_cache = product(&extent).saturating_mul(size_of::<Complex<T>>()) <= FIRST_CACHE;
             Tiling { layout, size, taps, tiles, extent, fits_first_cache }
@@ -171,5 +189,32 @@ impl Tiling {
     /// Returns the number of tiles along x, y and z.
     pub fn counts(&self) -> [usize; 3] {
         self.tiles.map(|axis| axis.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_windows_do_not_displace_each_other() {
+        fn check<T: SimdReal>(level: Level) -> usize {
+            let mut lengthened = 0;
+            for width in 2..=16 {
+                for cells in (2 * width..400).step_by(2) {
+                    for grid in [vec![cells; 2], vec![cells; 3]] {
+                        let t = Tiling::new::<T>(level, &grid, width);
+                        let row = t.tiles[0].longest().next_multiple_of(t.layout.cells);
+                        let least = row + t.layout.row_vectors * t.layout.cells;
+                        assert!(!shares_sets::<T>(t.extent[0], &t.layout, t.taps), "{level:?} {width} {grid:?}");
+                        assert!(t.extent[0] <= least + t.layout.cells, "{level:?} {width} {grid:?}");
+                        lengthened += usize::from(t.extent[0] > least);
+                    }
+                }
+            }
+            lengthened
+        }
+        let lengthened: usize = Level::all().into_iter().map(|level| check::<f32>(level) + check::<f64>(level)).sum();
+        assert!(lengthened > 0);
     }
 }
