@@ -28,6 +28,11 @@ pub(crate) fn processors() -> usize {
     number
 }
 
+/// Returns the number of threads for a request of `count`; 0 requests as many as the machine runs at once.
+pub(crate) fn requested_threads(count: usize) -> usize {
+    Some(count).filter(|&count| count > 0).unwrap_or_else(processors)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +41,6 @@ mod tests {
     fn the_number_is_that_of_the_system() {
         let expected = std::thread::available_parallelism().unwrap().get();
         assert_eq!([(); 3].map(|()| processors()), [expected; 3]);
+        assert_eq!([0, 1, 5].map(requested_threads), [expected, 1, 5]);
     }
 }

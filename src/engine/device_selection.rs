@@ -5,9 +5,9 @@
 //! only the first plan of a process waits for, is therefore not counted.
 
 use crate::backend::call_size::CallSize;
-use crate::backend::threads::requested_threads;
 use crate::backend::{cpu, cuda};
 use crate::base::options::{Device, Options};
+use crate::base::processors::requested_threads;
 use crate::base::scan_size::ScanSize;
 use std::fmt;
 

@@ -1,6 +1,7 @@
 //! Threads that copy and check arrays of the host for a plan on a GPU.
 
-use super::team::{requested_threads, Threads};
+use super::team::Threads;
+use crate::base::processors::requested_threads;
 use crate::base::workers::Workers;
 use std::sync::OnceLock;
 

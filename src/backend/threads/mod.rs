@@ -7,4 +7,4 @@ mod worker_pool;
 mod worker_thread;
 
 pub use copy_threads::CopyThreads;
-pub use team::{end_unused_threads, requested_threads, Threads};
+pub use team::{end_unused_threads, Threads};

@@ -16,7 +16,7 @@ use crate::base::float_mode::FloatMode;
 use crate::base::mapped;
 use crate::base::per_process::{is_ending, PerProcess};
 use crate::base::process_id;
-use crate::base::processors::processors;
+use crate::base::processors::requested_threads;
 use crate::base::warning::{Warning, WarningKind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, TryLockError};
@@ -255,11 +255,6 @@ static AT_UNLOADING: extern "C" fn() = {
     }
     end_threads
 };
-
-/// Returns the number of threads for a request of `count`; 0 requests as many as the machine runs at once.
-pub fn requested_threads(count: usize) -> usize {
-    Some(count).filter(|&count| count > 0).unwrap_or_else(processors)
-}
 
 impl Threads {
     /// Creates the threads of a plan. `count` includes the calling thread; 0 means the number that the machine runs at

@@ -3,7 +3,7 @@
 use super::coils::{CoilModel, FourierSeries, MOST_TERMS};
 use super::shapes::{apply, dot, rotation, Ellipsoid, Phantom};
 use crate::base::error::{bail, checked_product, try_collect, try_reserve, try_vec, Result};
-use crate::base::processors::processors;
+use crate::base::processors::requested_threads;
 use crate::base::results::check_results;
 use num_complex::Complex;
 use std::f64::consts::{PI, TAU};
@@ -69,12 +69,7 @@ impl Phantom {
                 job.1.push(part);
             }
         }
-        let helpers = match threads {
-            0 => processors(),
-            n => n,
-        }
-        .min(jobs.len())
-            - 1;
+        let helpers = requested_threads(threads).min(jobs.len()) - 1;
         let jobs = Mutex::new(jobs.into_iter());
         let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
         let work = || {

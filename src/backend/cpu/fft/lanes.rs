@@ -10,6 +10,7 @@
 
 use crate::backend::cpu::simd::{prefetch, transpose, Arith, Kernel, SimdReal, Vector, MAX_LANES};
 use crate::base::error::{try_collect, try_vec, Result};
+use crate::base::real::narrow;
 use crate::base::roots_of_unity::roots_of_unity;
 use num_complex::Complex;
 use std::f64::consts::FRAC_1_SQRT_2;
@@ -109,10 +110,7 @@ impl<T: SimdReal> LaneFft<T> {
         }
         let of_order_n = roots_of_unity(n, TABLES)?;
         // exp(-i 2 pi k / m) for a factor m of n.
-        let root = |k: usize, m: usize| {
-            let z = of_order_n[k * (n / m)];
-            Complex::new(T::of(z.re), T::of(z.im))
-        };
+        let root = |k: usize, m: usize| narrow::<T>(of_order_n[k * (n / m)]);
         let mut stages = Vec::new();
         let mut len = 1;
         for &radix in &radices {

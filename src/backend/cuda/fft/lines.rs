@@ -7,7 +7,7 @@ use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
 use crate::backend::cuda::runtime::Function;
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span};
 use crate::base::error::{bail, Result};
-use crate::base::real::Real;
+use crate::base::real::{narrow, Real};
 use crate::base::roots_of_unity::roots_of_unity;
 use num_complex::Complex;
 use std::sync::Mutex;
@@ -141,12 +141,8 @@ fn twiddles<'a, T: Real>(
         let step = roots.len() / done;
         // The first pass has no roots.
         let inputs = if before == 1 { 1..1 } else { 1..radix };
-        inputs.flat_map(move |k| (0..before).map(move |j| rounded(roots[k * j * step])))
+        inputs.flat_map(move |k| (0..before).map(move |j| narrow(roots[k * j * step])))
     })
-}
-
-fn rounded<T: Real>(root: Complex<f64>) -> Complex<T> {
-    Complex::new(T::of(root.re), T::of(root.im))
 }
 
 /// Transform of lines of one length and arrangement.
@@ -255,7 +251,7 @@ impl<T: Real> LineFft<T> {
                 let kernels = pass_kernels(radix, bytes);
                 Ok((radix, gpu.function(&kernels, "fft_pass", 0)?))
             });
-            let roots: Vec<_> = roots_of_unity(n, what)?.into_iter().map(rounded).collect();
+            let roots: Vec<_> = roots_of_unity(n, what)?.into_iter().map(narrow).collect();
             let lines = || gpu.array(n * Self::scratch_lines(n), "lines of an FFT");
             return Ok(LineFft(Strategy::Global {
                 n,
