@@ -55,7 +55,7 @@ struct __align__(4 * sizeof(real)) record {
 #endif
 };
 
-// As in gridding.cu. Unused bytes are written too: memory that is written in part must be read first.
+// As in gridding.cuh. Unused bytes are written too: memory that is written in part must be read first.
 struct __align__(4 * sizeof(real)) point {
     real t[3];
     u32 xy;

@@ -1,4 +1,5 @@
-// Structures that samples.cu and sort.cu write and gridding.cu reads; the host puts this file in front of all three.
+// Structures that samples.cu and sort.cu write, and spreading.cu and interpolation.cu read; the host puts this file in
+// front of all four.
 
 // A part of a tile's list. One of several segments of a tile writes its own planes: `planes` from `plane` on.
 struct segment {

@@ -1,5 +1,5 @@
 // Gridding of PROPELLER data by scatter and by gather, after Yang et al. 2013 (Magn. Reson. Imaging 31). The kernels
-// are for the tables of docs/papers only; the library's own gridding is kernels/gridding.cu.
+// are for the tables of docs/papers only; the library's own gridding is kernels/spreading.cu.
 //
 // - Samples: [lines, samples]. The scan has blades * echoes lines. Positions are in units of the width of k-space.
 // - Grid: [size, size] cells, with k = 0 in cell size / 2. Distances are in cells.

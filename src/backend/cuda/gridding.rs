@@ -1,5 +1,5 @@
 //! Gridding on a GPU: samples are sorted by the tiles of the grid that they touch, then spread and interpolated by the
-//! kernels of kernels/gridding.cu, which describes the method.
+//! kernels of kernels/spreading.cu and kernels/interpolation.cu, which describe the methods.
 
 use super::bins::Bins;
 use super::gpu::{launch, Gpu};
@@ -67,7 +67,7 @@ fn polynomials<T: Real>(taps: &[Vec<f64>]) -> Polynomials<T> {
     polynomials
 }
 
-/// The kernels of kernels/gridding.cu.
+/// The kernels of kernels/spreading.cu and kernels/interpolation.cu.
 struct Functions {
     sort_values: Function,
     restore_values: Function,
@@ -90,25 +90,24 @@ impl Functions {
         gathering: &InterpolationConfig,
         degree: usize,
     ) -> Result<Self> {
-        let kernels = spreading.kernels(degree);
+        let (kernels, gathering_kernels) = (spreading.kernels(degree), gathering.kernels(degree));
         let spread_tiles = |of_tiles: SpreadingConfig| -> Result<_> {
             let shared = of_tiles.warps * of_tiles.shared_of_warp();
             Ok((gpu.function(&of_tiles.kernels(degree), "spread_tiles", shared)?, of_tiles))
         };
-        let function = |name| gpu.function(&kernels, name, 0);
-        let gathering_kernels = gathering.kernels(degree);
+        let of_spreading = |name| gpu.function(&kernels, name, 0);
+        let of_gathering = |name, shared| gpu.function(&gathering_kernels, name, shared);
         let together = gathering.together(gpu.properties().shared);
-        let interpolate_several =
-            || gpu.function(&gathering_kernels, "interpolate_several", together * gathering.shared());
+        let interpolate_several = || of_gathering("interpolate_several", together * gathering.shared());
         Ok(Functions {
-            sort_values: function("sort_values")?,
-            restore_values: function("restore_values")?,
-            invert_order: function("invert_order")?,
-            count_near: function("count_near")?,
-            spread: function("spread")?,
-            sum_segments: function("sum_segments")?,
+            sort_values: of_spreading("sort_values")?,
+            restore_values: of_gathering("restore_values", 0)?,
+            invert_order: of_gathering("invert_order", 0)?,
+            count_near: of_gathering("count_near", 0)?,
+            spread: of_spreading("spread")?,
+            sum_segments: of_spreading("sum_segments")?,
             spread_tiles: of_tiles.map(spread_tiles).transpose()?,
-            interpolate: gpu.function(&gathering_kernels, "interpolate", gathering.shared())?,
+            interpolate: of_gathering("interpolate", gathering.shared())?,
             interpolate_several: (together > 1).then(interpolate_several).transpose()?,
         })
     }

@@ -1,5 +1,5 @@
-//! Compile-time parameters of the kernels that spread and interpolate on a GPU (kernels/gridding.cu). They depend on
-//! the grid, the window and the number of samples.
+//! Compile-time parameters of the kernels that spread and interpolate on a GPU (kernels/spreading.cu and
+//! interpolation.cu). They depend on the grid, the window and the number of samples.
 
 use super::bins::GatherSegments;
 use super::compile::Kernels;
@@ -117,7 +117,7 @@ impl SpreadingConfig {
         if self.together {
             macros.push(("TOGETHER", 1));
         }
-        Kernels::new("gridding", GRIDDING, self.bytes, &macros)
+        Kernels::new("spreading", SPREADING, self.bytes, &macros)
     }
 
     /// Returns the kernels for segments, and those for tiles of a few segments.
@@ -165,6 +165,8 @@ pub struct InterpolationConfig {
     width: usize,
     bytes: usize,
     staged: bool,
+    /// Whether each lane sums a different sample in 3D, not each group of lanes.
+    by_lane: bool,
     /// Cells of a tile along the second existing axis, and along the third.
     tile: [usize; 2],
     pub warps: usize,
@@ -172,29 +174,55 @@ pub struct InterpolationConfig {
 
 impl InterpolationConfig {
     const TILE_X: usize = 16;
+    /// Maximum number of samples of a block in 3D.
+    const SAMPLES_3D: usize = 512;
 
-    /// Chooses the largest tile of which a GPU holds two, or one, in the shared memory of a block. If samples are too
-    /// few to need most cells of a tile, they are read from the grid.
+    /// Chooses the largest tile that fits into the shared memory of a block, so that each lane sums a different sample,
+    /// or of which a GPU holds two, or one. If samples are too few to need most cells of a tile, they are read from the
+    /// grid.
     pub fn new(axes: usize, width: usize, bytes: usize, size: [usize; 3], samples: usize, shared: usize) -> Self {
         let all: &[[usize; 2]] =
             if axes == 3 { &[[8, 8], [8, 4], [4, 4], [4, 2], [2, 2]] } else { &[[32, 1], [16, 1], [8, 1], [4, 1]] };
-        let staged = |tile, warps| InterpolationConfig { axes, width, bytes, staged: true, tile, warps };
-        let mut tried = [shared / 2, shared]
-            .into_iter()
-            .flat_map(|room| all.iter().flat_map(move |&tile| [8, 4].map(|warps| (room, staged(tile, warps)))));
-        let read = (samples as f64) * (width as f64).powi(axes as i32);
+        let by_group = |tile| Self::by_group(axes, width, bytes, tile);
+        let by_lane = all.iter().filter(|_| axes == 3).map(|&tile| (shared, Self::by_lane(width, bytes, tile)));
+        let by_groups = [shared / 2, shared].into_iter().flat_map(|room| {
+            all.iter()
+                .flat_map(move |&tile| [8, 4].map(|warps| (room, InterpolationConfig { warps, ..by_group(tile) })))
+        });
         let fits = |(room, g): &(usize, InterpolationConfig)| {
-            let layout = g.layout(size);
-            let tiles = layout.estimated_tiles();
             let extent = g.extent();
+            let cells = g.layout(size).estimated_tiles() * extent.iter().product::<usize>() as f64;
             g.shared() <= *room
                 && (0..3).all(|a| size[a] == 1 || extent[a] <= 2 * size[a])
-                && tiles * extent.iter().product::<usize>() as f64 <= read
+                && cells <= samples as f64 * (width as f64).powi(axes as i32)
+                && (!g.by_lane || g.has_enough(size, samples))
         };
-        match tried.find(fits) {
+        match by_lane.chain(by_groups).find(fits) {
             Some((_, gathering)) => gathering,
-            None => InterpolationConfig { staged: false, ..staged(all[0], 8) },
+            None => {
+                let from_grid = InterpolationConfig { staged: false, ..by_group(all[0]) };
+                // GPUs before compute capability 7.0 have no more than 48 KiB.
+                InterpolationConfig { warps: if from_grid.shared() <= shared { 8 } else { 4 }, ..from_grid }
+            }
         }
+    }
+
+    /// Returns the configuration in which each group of lanes sums one sample at a time, in 3D.
+    fn by_group(axes: usize, width: usize, bytes: usize, tile: [usize; 2]) -> Self {
+        InterpolationConfig { axes, width, bytes, staged: true, by_lane: false, tile, warps: 8 }
+    }
+
+    /// Returns the configuration in which each lane sums a different sample, in 3D.
+    fn by_lane(width: usize, bytes: usize, tile: [usize; 2]) -> Self {
+        // Short windows in single precision take less shared memory, so that more blocks run at once.
+        let warps = if bytes == 4 && width <= 7 { 4 } else { 8 };
+        InterpolationConfig { axes: 3, width, bytes, staged: true, by_lane: true, tile, warps }
+    }
+
+    /// Returns whether tiles have enough samples for [`Self::by_lane`] to be faster. In double precision few blocks run
+    /// at once, so that all of their lanes should have samples.
+    fn has_enough(&self, size: [usize; 3], samples: usize) -> bool {
+        self.bytes == 4 || samples as f64 >= 128.0 * self.layout(size).estimated_tiles()
     }
 
     /// Returns the cells of the tile and the overlap of its windows on each axis.
@@ -216,7 +244,7 @@ impl InterpolationConfig {
         // Few samples should still fill the GPU. A block has at least one per group of lanes, and more if it copies
         // a tile.
         let most = match (self.axes, self.staged) {
-            (3, true) => (samples >> 9).clamp(32, 512),
+            (3, true) => (samples >> if self.by_lane { 10 } else { 9 }).clamp(32, Self::SAMPLES_3D),
             (3, false) => (samples >> 9).clamp(if self.width <= 8 { 16 } else { 8 }, 512),
             (_, true) => (samples >> 11).clamp(256, 1024),
             (_, false) => (samples >> 11).clamp(16, 1024),
@@ -225,12 +253,15 @@ impl InterpolationConfig {
     }
 
     /// Returns whether the values of `arrays` arrays are interpolated in the order of the points, and then sorted by
-    /// another kernel. In 2D this is faster than writing them in any order if they do not fit in a cache of this size,
-    /// because memory is written in larger units. If a quarter of it holds an array, several arrays in any order are
-    /// faster. In 3D both ways take the same time.
+    /// another kernel. This is faster than writing them in any order if they do not fit in a cache of this size,
+    /// because memory is written in larger units. In 2D, if a quarter of it holds an array, several arrays in any order
+    /// are faster. In 3D and double precision, reading the cells takes longer than any order of the values.
     pub fn restores(&self, samples: usize, arrays: usize, cache: usize) -> bool {
         let array = samples.saturating_mul(2 * self.bytes);
-        self.axes == 2 && array > cache / 4 && array.saturating_mul(arrays) > cache / 2
+        match self.axes {
+            2 => array > cache / 4 && array.saturating_mul(arrays) > cache / 2,
+            _ => self.bytes == 4 && array > cache,
+        }
     }
 
     /// Returns whether samples may be interpolated in the order of the input. With windows of more than five taps,
@@ -248,23 +279,58 @@ impl InterpolationConfig {
 
     /// Returns whether values in any order are faster all the same, since `near` of `samples` points are at most 32
     /// places from the point of the previous value. In double precision two values fill a sector of memory, so that a
-    /// few neighbours are enough.
+    /// few neighbours are enough. So they are in 3D, where more time is for reading cells.
     pub fn is_local(&self, near: u64, samples: u64) -> bool {
-        near as f64 >= samples as f64 * if self.bytes == 8 { 1.0 / 8.0 } else { 2.0 / 3.0 }
+        let share = match (self.axes, self.bytes) {
+            (2, 4) => 2.0 / 3.0,
+            (2, _) => 1.0 / 8.0,
+            _ => 1.0 / 4.0,
+        };
+        near as f64 >= samples as f64 * share
     }
 
-    /// Returns the shared memory of a block, as in the kernel.
-    pub fn shared(&self) -> usize {
-        let [_, y, z] = self.extent();
-        let row = if self.axes == 3 { Self::TILE_X + self.width } else { (Self::TILE_X + self.width - 1) | 1 };
-        let staged = if self.staged { 2 * self.bytes * row * y * z } else { 0 };
-        if self.axes == 2 {
-            return staged;
+    /// Returns how many cells shared memory returns at once if they are in different banks.
+    fn banks(&self) -> usize {
+        128 / (2 * self.bytes)
+    }
+
+    /// Returns the cells from a row of the tile in shared memory to the next row, and from a plane to the next plane.
+    fn strides(&self) -> [usize; 2] {
+        let [x, y, z] = self.extent();
+        let rows = if self.axes == 3 { y } else { z };
+        if !self.by_lane {
+            // In 3D rows are as long as the window modulo 16 cells, so that rows side by side use different banks. In
+            // 2D odd, so that lanes in one column do.
+            let row = if self.axes == 3 { Self::TILE_X + self.width } else { x | 1 };
+            return [row, rows * row];
         }
-        let of_16 = 16 / self.bytes;
-        let record = ((self.width.next_multiple_of(of_16) + 2 * self.width).div_ceil(of_16) | 1) * of_16;
-        let samples = if self.width <= 8 { 32 } else { 16 };
-        staged + self.warps * samples * record * self.bytes
+        // Odd, or even because single precision is copied in pairs of cells. So multiples of a row reach all banks, or
+        // every other one. Planes are as far apart as the window's rows, modulo the banks: see the kernel.
+        let row = if self.bytes == 4 { (x + 1) / 4 * 4 + 2 } else { x | 1 };
+        let banks = self.banks();
+        [row, rows * row + (self.width + banks * rows - rows) * row % banks]
+    }
+
+    /// Returns the number of places for samples of a block in 3D, a quarter more than samples.
+    fn places(&self) -> usize {
+        (Self::SAMPLES_3D / self.banks() * 5 / 4 + 1) * self.banks()
+    }
+
+    /// Returns the shared memory of a block, as in the kernels: the tile, and in 3D the places of samples and the table
+    /// of banks, or a record per sample.
+    pub fn shared(&self) -> usize {
+        let (of_16, [_, plane]) = (16 / self.bytes, self.strides());
+        let planes = if self.axes == 3 { self.extent()[2] } else { 1 };
+        let staged = if self.staged { 2 * self.bytes * plane * planes } else { 0 };
+        let rest = match (self.axes, self.by_lane) {
+            (3, true) => self.places() * 4 * self.bytes + 4 * (4 * self.banks() + 2),
+            (3, false) => {
+                let record = ((self.width.next_multiple_of(of_16) + 2 * self.width).div_ceil(of_16) | 1) * of_16;
+                self.warps * if self.width <= 8 { 32 } else { 16 } * record * self.bytes
+            }
+            _ => 0,
+        };
+        staged + rest
     }
 
     /// Returns the number of blocks of several arrays that registers should allow.
@@ -288,30 +354,44 @@ impl InterpolationConfig {
     }
 
     pub fn kernels(&self, degree: usize) -> Kernels {
-        // Processes one sample per group at once if two need too many registers.
-        let rounds = if matches!(self.width, 7 | 8) { 1 } else { 2 };
+        let [row, plane] = self.strides();
         let mut macros = vec![
             ("DIM", self.axes),
             ("W", self.width),
             ("DEGREE", degree),
             ("STAGED", usize::from(self.staged)),
+            ("STRIDE", row),
+            ("PLANE", plane),
             ("TILE_Y", self.tile[0]),
             ("TILE_Z", self.tile[1]),
             ("GATHER_WARPS", self.warps),
-            ("UNROLL_ROUNDS", rounds),
         ];
+        match (self.axes, self.by_lane) {
+            (3, true) => macros.extend([("SAMPLES", Self::SAMPLES_3D), ("PLACES", self.places())]),
+            // Processes one sample per group at once if two need too many registers.
+            (3, false) => macros.push(("UNROLL_ROUNDS", if matches!(self.width, 7 | 8) { 1 } else { 2 })),
+            _ => {}
+        }
         if self.shares_taps() {
             macros.push(("SEVERAL_RESIDENT", self.resident_of_several()));
         }
-        Kernels::new("gridding", GRIDDING, self.bytes, &macros)
+        Kernels::new("interpolation", INTERPOLATION, self.bytes, &macros)
     }
 }
 
 /// Shared memory per block of the GPUs for which kernels are compiled in advance.
 const DATA_CENTRE_SHARED: usize = 227 << 10;
 
-const GRIDDING: &str =
-    concat!(include_str!("../../../kernels/segments.cuh"), include_str!("../../../kernels/gridding.cu"));
+const SPREADING: &str = concat!(
+    include_str!("../../../kernels/segments.cuh"),
+    include_str!("../../../kernels/gridding.cuh"),
+    include_str!("../../../kernels/spreading.cu")
+);
+const INTERPOLATION: &str = concat!(
+    include_str!("../../../kernels/segments.cuh"),
+    include_str!("../../../kernels/gridding.cuh"),
+    include_str!("../../../kernels/interpolation.cu")
+);
 
 /// Returns the polynomial degree of the kernels: even, to limit their number.
 pub fn padded_degree(degree: usize) -> usize {
@@ -331,8 +411,11 @@ pub fn usual_kernels() -> Vec<Kernels> {
                 for tensor in [true, false] {
                     all.extend(SpreadingConfig::with(axes, width, 4, tensor).both_kernels(degree));
                 }
-                let tile = if axes == 3 { [8, 8] } else { [32, 1] };
-                all.push(InterpolationConfig { axes, width, bytes: 4, staged: true, tile, warps: 8 }.kernels(degree));
+                let gathering = match axes {
+                    3 => InterpolationConfig::by_lane(width, 4, [8, 8]),
+                    _ => InterpolationConfig::by_group(2, width, 4, [32, 1]),
+                };
+                all.push(gathering.kernels(degree));
             }
         }
     }
@@ -366,8 +449,12 @@ pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernel
         let spreading = tensor.iter().map(|&tensor| SpreadingConfig::with(axes, width, bytes, tensor));
         all.extend(spreading.flat_map(|spreading| spreading.both_kernels(padded_degree(degree))));
         let tile = if axes == 3 { [4, 4] } else { [16, 1] };
-        let gathering = [true, false].map(|staged| InterpolationConfig { axes, width, bytes, staged, tile, warps: 4 });
-        all.extend(gathering.map(|gathering| gathering.kernels(padded_degree(degree))));
+        let gathering = InterpolationConfig { warps: 4, ..InterpolationConfig::by_group(axes, width, bytes, tile) };
+        let mut kinds = vec![gathering, InterpolationConfig { staged: false, ..gathering }];
+        if axes == 3 {
+            kinds.push(InterpolationConfig::by_lane(width, bytes, tile));
+        }
+        all.extend(kinds.into_iter().map(|gathering| gathering.kernels(padded_degree(degree))));
     }
     all
 }
@@ -376,4 +463,42 @@ pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernel
 pub fn expected_pairs(layout: &TileLayout, width: usize, samples: usize) -> f64 {
     let over = |a: usize| if layout.size[a] == 1 { 0 } else { width - 1 };
     (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * samples as f64
+}
+
+#[cfg(test)]
+mod tests {
+    //! Interpolation without a GPU.
+
+    use super::*;
+
+    #[test]
+    fn interpolation_fits_every_gpu() {
+        for (axes, bytes) in [(2, 4), (2, 8), (3, 4), (3, 8)] {
+            for (width, shared) in
+                (2..=16).flat_map(|width| [48, 99, 163, 227].map(|kilobytes| (width, kilobytes << 10)))
+            {
+                for samples in [1, 1000, 300_000, 10_000_000] {
+                    let size = if axes == 3 { [130, 140, 150] } else { [600, 1, 700] };
+                    let chosen = InterpolationConfig::new(axes, width, bytes, size, samples, shared);
+                    let what =
+                        format!("{axes} axes, {bytes} bytes, width {width}, {shared} of memory, {samples} samples");
+                    assert!(chosen.shared() <= shared, "{what}: {}", chosen.shared());
+                    // A sample's start in the tile and its number are 16 and 15 bits.
+                    assert!(chosen.segments(samples).samples <= 1024, "{what}");
+                    assert!(!chosen.by_lane || chosen.strides()[1] * chosen.extent()[2] <= 1 << 16, "{what}");
+                }
+            }
+        }
+    }
+
+    /// In double precision a lane sums a whole sample only if tiles have many.
+    #[test]
+    fn lanes_sum_samples_if_tiles_have_enough() {
+        let by_lane = |bytes, samples| {
+            let chosen = InterpolationConfig::new(3, 7, bytes, [320; 3], samples, DATA_CENTRE_SHARED);
+            (chosen.staged, chosen.by_lane)
+        };
+        assert_eq!([1000, 1_000_000, 8_000_000].map(|n| by_lane(4, n)), [(false, false), (true, true), (true, true)]);
+        assert_eq!([1000, 1_000_000, 8_000_000].map(|n| by_lane(8, n)), [(false, false), (true, false), (true, true)]);
+    }
 }
