@@ -11,11 +11,9 @@
 //   TILE_Y, TILE_Z  cells of a tile along y and z; it has 16 along x (in 2D TILE_Y is along z)
 //   STRIDE, PLANE   cells from a row of the tile in shared memory to the next row, and from a plane to the next plane
 //   GATHER_WARPS    warps per block
-// In 3D, if each lane sums a different sample:
-//   SAMPLES         maximum number of samples of a block
-//   PLACES          number of places for them
-// In 3D otherwise:
-//   UNROLL_ROUNDS   unrolled iterations of the loop over samples
+//   SAMPLES         maximum number of samples of a block, in 3D, if each lane sums a different sample
+//   PLACES          places for these samples
+//   UNROLL_ROUNDS   in 3D otherwise: unrolled iterations of the loop over samples
 // SEVERAL_RESIDENT compiles `interpolate_several` too: blocks per multiprocessor that registers must allow.
 
 // The caller's values from those in the order of the points; blockIdx.y is an array. Writes nothing if the check has
