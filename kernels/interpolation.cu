@@ -228,6 +228,7 @@ __device__ __forceinline__ u32 place_of(bank_table &banks, u32 bank, u32 nth, bo
     return (banks.used[bank] + other - banks.unused_before[bank]) * BANKS + bank;
 }
 
+// Returns whether a place has a sample.
 __device__ __forceinline__ bool is_used(const bank_table &banks, u32 place)
 {
     const u32 bank = place % BANKS, row = place / BANKS;
