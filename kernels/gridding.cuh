@@ -23,15 +23,6 @@ struct window_polynomials {
     real of[DEGREE + 1][HALF];
 };
 
-// A sample: its offset in the first cell of its window, as the polynomials' variable, and the x and y of that cell.
-struct __align__(4 * sizeof(real)) point {
-    real t[3];
-    u32 xy;
-#if DOUBLE
-    u32 unused;
-#endif
-};
-
 // The first cell of a tile.
 struct corner {
     u32 x, y, z;

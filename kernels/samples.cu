@@ -55,15 +55,6 @@ struct __align__(4 * sizeof(real)) record {
 #endif
 };
 
-// As in gridding.cuh. Unused bytes are written too: memory that is written in part must be read first.
-struct __align__(4 * sizeof(real)) point {
-    real t[3];
-    u32 xy;
-#if DOUBLE
-    u32 unused;
-#endif
-};
-
 // The lanes of the warp with the same digit, which has up to 9 bits. Faster than __match_any_sync for many digits.
 __device__ __forceinline__ u32 peers_of(u32 digit)
 {
