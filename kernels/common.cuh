@@ -55,3 +55,16 @@ __device__ __forceinline__ bool has_failed(const input_check &check)
     asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(failed) : "l"(check.state));
     return failed;
 }
+
+// The prefix sum of x over LANES lanes of a warp, up to and with this one.
+template <u32 LANES = 32, typename T>
+__device__ __forceinline__ T warp_inclusive(T x)
+{
+    const u32 lane = threadIdx.x % LANES;
+    #pragma unroll
+    for (u32 step = 1; step < LANES; step *= 2) {
+        const T other = __shfl_up_sync(0xffffffffu, x, step, LANES);
+        if (lane >= step) x += other;
+    }
+    return x;
+}

@@ -69,6 +69,16 @@ struct interpolation {
     input_check check;
 };
 
+// The first cell of a sample's window on a 3D grid, and its place in a tile in shared memory.
+__device__ __forceinline__ corner start_of(const point &p, u32 plane)
+{
+    return {p.xy & 0xffff, p.xy >> 16, plane};
+}
+__device__ __forceinline__ u32 place_in_tile(const corner &tile, const corner &cell)
+{
+    return (cell.z - tile.z) * PLANE + (cell.y - tile.y) * STRIDE + cell.x - tile.x;
+}
+
 // Copies cells to shared memory, asynchronously if the device supports it. Two cells of 8 bytes must be at addresses
 // that are multiples of 16.
 template <int CELLS>
@@ -97,8 +107,7 @@ __device__ __forceinline__ void wait_for_copies()
 
 // Copies the rows of a tile, CELLS cells per lane. Lanes that share a row take it in all planes.
 template <int CELLS>
-__device__ __forceinline__ void stage_rows(const layout &grid, const corner &tile, u32 rows_start, const cplx *field,
-                                           cplx *staged)
+__device__ __forceinline__ void stage_rows(const layout &grid, const corner &tile, const cplx *field, cplx *staged)
 {
     const u32 lanes = 32 / CELLS, at = threadIdx.x % lanes * CELLS;
     if (at >= STAGED_X) return;
@@ -106,7 +115,7 @@ __device__ __forceinline__ void stage_rows(const layout &grid, const corner &til
     if (x >= grid.size[0]) x -= grid.size[0];
     const u64 plane = DIM == 3 ? (u64)grid.size[0] * grid.size[1] : 0;
     for (u32 i = threadIdx.x / lanes; i < STAGED_Y; i += GATHER_WARPS * CELLS) {
-        u32 y = rows_start + i, z = tile.z;
+        u32 y = (DIM == 3 ? tile.y : tile.z) + i, z = tile.z;
         if (y >= grid.size[ROW_AXIS]) y -= grid.size[ROW_AXIS];
         const cplx *from = field + z * plane + (u64)y * grid.size[0] + x;
         cplx *to = staged + i * STRIDE + at;
@@ -124,12 +133,11 @@ __device__ __forceinline__ void stage_rows(const layout &grid, const corner &til
 
 // Copies a tile, and the cells beyond it that windows reach, to shared memory. A tile may be longer than the grid, of
 // which it then has cells twice.
-__device__ __forceinline__ void stage_tile(const layout &grid, const corner &tile, u32 rows_start, const cplx *field,
-                                           cplx *staged)
+__device__ __forceinline__ void stage_tile(const layout &grid, const corner &tile, const cplx *field, cplx *staged)
 {
     constexpr int pair = !DOUBLE && STRIDE % 2 == 0 && PLANE % 2 == 0 ? 2 : 1;
-    if (pair == 1 || grid.size[0] % 2 == 0) stage_rows<pair>(grid, tile, rows_start, field, staged);
-    else stage_rows<1>(grid, tile, rows_start, field, staged);
+    if (pair == 1 || grid.size[0] % 2 == 0) stage_rows<pair>(grid, tile, field, staged);
+    else stage_rows<1>(grid, tile, field, staged);
 }
 
 #ifdef SAMPLES
@@ -166,6 +174,8 @@ struct bank_table {
     // Number of rows, and of samples for which their bank has no place.
     u32 rows, others;
 };
+// The host reserves this much shared memory for them.
+static_assert(sizeof(placed_sample) == 4 * sizeof(real) && sizeof(bank_table) == (4 * BANKS + 2) * sizeof(u32), "");
 
 // Decides for all banks how many of their samples are late. Called by one warp: a cycle of banks has 2 CYCLE lanes,
 // twice around the cycle.
@@ -175,12 +185,7 @@ __device__ __forceinline__ void balance_banks(bank_table &banks, u32 samples)
     const u32 bank = (nth + (BANKS - at % BANKS) * (STRIDE % BANKS)) % BANKS;
     const bool exists = nth * CYCLE < BANKS, counts = exists && at >= CYCLE;
     const int starting = exists ? banks.starting[bank] : 0;
-    int sum = starting;
-    #pragma unroll
-    for (int step = 1; step < 2 * CYCLE; step *= 2) {
-        const int before = __shfl_up_sync(ALL, sum, step, 2 * CYCLE);
-        if (at >= step) sum += before;
-    }
+    int sum = warp_inclusive<2 * CYCLE>(starting);
     // Samples above the average of the cycle are late: the largest sum of such over consecutive banks that end here.
     const int average = (__shfl_sync(ALL, sum, CYCLE - 1, 2 * CYCLE) + CYCLE - 1) / CYCLE;
     sum -= average * (int)(at + 1);
@@ -197,16 +202,11 @@ __device__ __forceinline__ void balance_banks(bank_table &banks, u32 samples)
     for (int step = 1; step < 32; step *= 2) rows = max(rows, __shfl_xor_sync(ALL, rows, step));
     rows = min(rows, MOST_ROWS(samples));
     const u32 unused = counts ? rows - min(needed, rows) : 0;
-    u32 unused_before = unused;
-    #pragma unroll
-    for (int step = 1; step < 32; step *= 2) {
-        const u32 before = __shfl_up_sync(ALL, unused_before, step);
-        if (lane >= step) unused_before += before;
-    }
+    const u32 unused_before = warp_inclusive(unused) - unused;
     if (counts) {
         banks.in_time[bank] = starting - late;
         banks.used[bank] = needed;
-        banks.unused_before[bank] = unused_before - unused;
+        banks.unused_before[bank] = unused_before;
     }
     if (lane == 0) banks.rows = rows;
 }
@@ -304,14 +304,11 @@ interpolate(window_polynomials polynomials, interpolation all)
         points[e] = all.points[part.first + i];
         planes[e] = all.planes[part.first + i];
     }
-    stage_tile(grid, tile, tile.y, all.cells + blockIdx.y * ((u64)grid.size[0] * grid.size[1]) * grid.size[2], staged);
+    stage_tile(grid, tile, all.cells + blockIdx.y * ((u64)grid.size[0] * grid.size[1]) * grid.size[2], staged);
     if (threadIdx.x < BANKS) banks.starting[threadIdx.x] = 0;
     if (threadIdx.x == 0) banks.others = 0;
     __syncthreads();
-    const auto start = [&](u32 e) {
-        const u32 y = (points[e].xy >> 16) - tile.y;
-        return (planes[e] - tile.z) * PLANE + y * STRIDE + (points[e].xy & 0xffff) - tile.x;
-    };
+    const auto start = [&](u32 e) { return place_in_tile(tile, start_of(points[e], planes[e])); };
     #pragma unroll
     for (u32 e = 0; e < each; e++)
         if (e * threads + threadIdx.x < part.count) nth[e] = atomicAdd(&banks.starting[start(e) % BANKS], 1u);
@@ -457,7 +454,7 @@ interpolate(window_polynomials polynomials, interpolation all)
     cplx *staged = (cplx *)shared;
     real *records = (real *)(staged + (STAGED ? PLANE * STAGED_Z : 0)) + warp * BATCH * GATHER_RECORD;
     const corner tile = corner_of(grid, part.tile);
-    if (STAGED) stage_tile(grid, tile, tile.y, field, staged);
+    if (STAGED) stage_tile(grid, tile, field, staged);
 
     const u32 place = lane % GROUP, group = lane / GROUP;
     const bool idle = place >= GROUP_ROWS * W;
@@ -474,9 +471,8 @@ interpolate(window_polynomials polynomials, interpolation all)
             const u64 i = part.first + first + lane;
             const point p = all.points[i];
             m = all.order ? all.order[i] : (u32)i;
-            const u32 x = p.xy & 0xffff, y = p.xy >> 16, z = all.planes[i];
-            start.on_grid = {x, y, z};
-            if (STAGED) start.in_tile = (z - tile.z) * PLANE + (y - tile.y) * STRIDE + x - tile.x;
+            start.on_grid = start_of(p, all.planes[i]);
+            if (STAGED) start.in_tile = place_in_tile(tile, start.on_grid);
             write_gather_record(polynomials, p, records + lane * GATHER_RECORD);
         }
         if (staging) {
@@ -557,7 +553,7 @@ __device__ __forceinline__ void interpolate_arrays(const window_polynomials &pol
     cplx *staged = (cplx *)shared;
     #pragma unroll 1
     for (u32 a = 0; a < arrays; a++)
-        stage_tile(grid, tile, tile.z, all.cells + (array0 + a) * ((u64)grid.size[0] * grid.size[2]),
+        stage_tile(grid, tile, all.cells + (array0 + a) * ((u64)grid.size[0] * grid.size[2]),
                    staged + a * PLANE);
     bool staging = true;
     // While a sample is summed, the lane's next one is loaded.

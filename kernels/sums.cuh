@@ -3,19 +3,6 @@
 #define SORT_WARPS 8
 #define SORT_THREADS (32 * SORT_WARPS)
 
-// The prefix sum of x over the lanes of a warp, up to and with this one.
-template <typename T>
-__device__ __forceinline__ T warp_inclusive(T x)
-{
-    const u32 lane = threadIdx.x & 31;
-    #pragma unroll
-    for (u32 step = 1; step < 32; step *= 2) {
-        const T other = __shfl_up_sync(0xffffffffu, x, step);
-        if (lane >= step) x += other;
-    }
-    return x;
-}
-
 // Shares the sums of x over each warp with the block, and returns the prefix sum over this warp.
 template <typename T>
 __device__ __forceinline__ T share_warp_sums(T x, T sums[SORT_WARPS])

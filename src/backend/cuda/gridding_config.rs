@@ -207,7 +207,8 @@ impl InterpolationConfig {
         }
     }
 
-    /// Returns the configuration in which each group of lanes sums one sample at a time, in 3D.
+    /// Returns the configuration in which each group of lanes sums one sample at a time in 3D, and each lane a
+    /// different sample in 2D.
     fn by_group(axes: usize, width: usize, bytes: usize, tile: [usize; 2]) -> Self {
         InterpolationConfig { axes, width, bytes, staged: true, by_lane: false, tile, warps: 8 }
     }
@@ -483,8 +484,9 @@ mod tests {
                     let what =
                         format!("{axes} axes, {bytes} bytes, width {width}, {shared} of memory, {samples} samples");
                     assert!(chosen.shared() <= shared, "{what}: {}", chosen.shared());
-                    // A sample's start in the tile and its number are 16 and 15 bits.
-                    assert!(chosen.segments(samples).samples <= 1024, "{what}");
+                    let most = if chosen.by_lane { InterpolationConfig::SAMPLES_3D } else { 1024 };
+                    assert!(chosen.segments(samples).samples <= most, "{what}");
+                    // Cells of the tile are numbers of 16 bits.
                     assert!(!chosen.by_lane || chosen.strides()[1] * chosen.extent()[2] <= 1 << 16, "{what}");
                 }
             }
