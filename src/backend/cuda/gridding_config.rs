@@ -254,15 +254,12 @@ impl InterpolationConfig {
     }
 
     /// Returns whether the values of `arrays` arrays are interpolated in the order of the points, and then sorted by
-    /// another kernel. This is faster than writing them in any order if they do not fit in a cache of this size,
-    /// because memory is written in larger units. In 2D, if a quarter of it holds an array, several arrays in any order
-    /// are faster. In 3D and double precision, reading the cells takes longer than any order of the values.
+    /// another kernel. In 2D this is faster than writing them in any order if they do not fit in a cache of this size,
+    /// because memory is written in larger units. If a quarter of it holds an array, several arrays in any order are
+    /// faster. In 3D a plan would take longer to invert the order than a few transforms save.
     pub fn restores(&self, samples: usize, arrays: usize, cache: usize) -> bool {
         let array = samples.saturating_mul(2 * self.bytes);
-        match self.axes {
-            2 => array > cache / 4 && array.saturating_mul(arrays) > cache / 2,
-            _ => self.bytes == 4 && array > cache,
-        }
+        self.axes == 2 && array > cache / 4 && array.saturating_mul(arrays) > cache / 2
     }
 
     /// Returns whether samples may be interpolated in the order of the input. With windows of more than five taps,
@@ -280,14 +277,9 @@ impl InterpolationConfig {
 
     /// Returns whether values in any order are faster all the same, since `near` of `samples` points are at most 32
     /// places from the point of the previous value. In double precision two values fill a sector of memory, so that a
-    /// few neighbours are enough. So they are in 3D, where more time is for reading cells.
+    /// few neighbours are enough.
     pub fn is_local(&self, near: u64, samples: u64) -> bool {
-        let share = match (self.axes, self.bytes) {
-            (2, 4) => 2.0 / 3.0,
-            (2, _) => 1.0 / 8.0,
-            _ => 1.0 / 4.0,
-        };
-        near as f64 >= samples as f64 * share
+        near as f64 >= samples as f64 * if self.bytes == 8 { 1.0 / 8.0 } else { 2.0 / 3.0 }
     }
 
     /// Returns how many cells shared memory returns at once if they are in different banks.
