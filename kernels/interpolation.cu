@@ -321,8 +321,9 @@ interpolate(window_polynomials polynomials, interpolation all)
         if (i >= part.count) continue;
         bool late;
         const u32 place = place_of(banks, start(e) % BANKS, nth[e], late);
-        const real *t = points[e].t;
-        places[place] = {{t[0], t[1], t[2]}, (u16)start(e), (u16)(late ? i | LATE : i)};
+        const fraction *t = points[e].t;
+        places[place] = {{variable_of(t[0]), variable_of(t[1]), variable_of(t[2])}, (u16)start(e),
+                         (u16)(late ? i | LATE : i)};
     }
     wait_for_copies();
     __syncthreads();
@@ -355,15 +356,15 @@ interpolate(window_polynomials polynomials, interpolation all)
 __device__ __forceinline__ void write_gather_record(const window_polynomials &polynomials, const point &p, real *record)
 {
     real taps[GATHER_X];
-    taps_at(polynomials, p.t[2], taps);
+    taps_at(polynomials, variable_of(p.t[2]), taps);
     #pragma unroll
     for (int j = W; j < GATHER_X; j++) taps[j] = 0;
     #pragma unroll
     for (int j = 0; j < GATHER_X; j++) record[GATHER_Z + j] = taps[j];
-    taps_at(polynomials, p.t[0], taps);
+    taps_at(polynomials, variable_of(p.t[0]), taps);
     #pragma unroll
     for (int j = 0; j < W; j++) record[GATHER_X + j] = taps[j];
-    taps_at(polynomials, p.t[1], taps);
+    taps_at(polynomials, variable_of(p.t[1]), taps);
     #pragma unroll
     for (int j = 0; j < W; j++) record[GATHER_Y + j] = taps[j];
 }

@@ -2,7 +2,8 @@
 // it.
 //
 // Macros: DIM is 2 or 3. ROUNDS is the maximum number of samples per thread of a pass. If WIDE is 1, counts may exceed
-// 30 bits. If BUCKETS is 1, there are the kernels for many samples.
+// 30 bits. If BUCKETS is 1, there are the kernels for many samples, of which a thread has up to BUCKET_ROUNDS. With
+// STAGED_BUCKETS 1 they copy records to shared memory. FIXED_POINT is described in segments.cuh.
 //
 // A bin is a part of one plane of a tile of interpolation, small enough that all windows which start in it touch the
 // same tiles of spreading. The samples are sorted by bins with a stable radix sort from the lowest digit to the highest
@@ -45,7 +46,15 @@ struct bin_layout {
     u32 tiles_x, tiles_y, planes, classes_y, classes_x;
 };
 
-// A sample on its way: coordinates and index, and its key if there is room.
+// A sample on its way. In fixed point it is a point with CELL_BITS bits for each of x, y and z, and its index is in
+// another array. Otherwise it has coordinates and index, and its key if there is room.
+#if FIXED_POINT
+#define HAS_KEY 0
+struct __align__(16) record {
+    fraction t[3];
+    u32 cells;
+};
+#else
 #define HAS_KEY (DOUBLE || DIM == 2)
 struct __align__(4 * sizeof(real)) record {
     real k[DIM];
@@ -54,6 +63,7 @@ struct __align__(4 * sizeof(real)) record {
     u32 key;
 #endif
 };
+#endif
 
 // The lanes of the warp with the same digit, which has up to 9 bits. Faster than __match_any_sync for many digits.
 __device__ __forceinline__ u32 peers_of(u32 digit)
@@ -67,14 +77,18 @@ __device__ __forceinline__ u32 peers_of(u32 digit)
     return peers;
 }
 
-// Computes the first cell of a sample's window on one axis, and the sample's offset in it as the polynomials' variable.
-__device__ __forceinline__ void locate(real k, u32 size, u32 width, u32 *cell, real *t)
+// Computes the first cell of a sample's window on one axis, and the sample's offset in it.
+__device__ __forceinline__ void locate(real k, u32 size, u32 width, u32 *cell, fraction *t)
 {
     // In double precision: a grid position in single precision would cost two digits of the offset.
     const double position = (double)k * size - 0.5 * width;
     const double first = ceil(position);
     const int start = (int)first;
+#if FIXED_POINT
+    *t = __double2uint_rn((first - position) * 4294967296.0); // at most 2^32 - 1
+#else
     *t = (real)(2.0 * (first - position) - 1.0);
+#endif
     // A grid is at least two windows long, so adding one period is enough.
     *cell = start < 0 ? start + size : start;
 }
@@ -93,10 +107,21 @@ __device__ __forceinline__ located locate_sample(const bin_layout &b, const real
     if (DIM == 3) locate(k[1], b.size[1], b.width, &y, &at.p.t[1]);
     locate(k[DIM - 1], b.size[2], b.width, &at.plane, &at.p.t[2]);
     at.p.xy = x | y << 16;
-#if DOUBLE
+#if DOUBLE && !FIXED_POINT
     at.p.unused = 0;
 #endif
     return at;
+}
+
+__device__ __forceinline__ located locate_record(const bin_layout &b, const record &r)
+{
+#if FIXED_POINT
+    constexpr u32 mask = (1u << CELL_BITS) - 1;
+    return {{{r.t[0], r.t[1], r.t[2]}, (r.cells & mask) | (r.cells >> CELL_BITS & mask) << 16},
+            r.cells >> 2 * CELL_BITS};
+#else
+    return locate_sample(b, r.k);
+#endif
 }
 
 // The same for sample m of the input. In 2D there is no ky.
@@ -187,11 +212,17 @@ count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b
     }
 }
 
+// Records, and their indices if these are in another array. Both take RECORD_BYTES.
+#define RECORD_BYTES ((u32)sizeof(record) + 4 * FIXED_POINT)
+struct record_arrays {
+    record *records;
+    u32 *indices;
+};
+
 // Input and output of a pass; arrays that it does not use are null.
 struct sort_arrays {
     const real *k[3];
-    const record *from;
-    record *to;
+    record_arrays from, to;
 };
 
 // A record as units of 16 bytes.
@@ -227,24 +258,90 @@ __device__ __forceinline__ void end_copies()
 #endif
 }
 
-template <bool FIRST>
-__device__ __forceinline__ void begin_record(const sort_arrays &a, u64 m, record *to)
+// The same for record m, with its index.
+__device__ __forceinline__ void begin_record(const record_arrays &to, u32 number, const record_arrays &from, u64 m)
 {
+    #pragma unroll
+    for (u32 i = 0; i < UNITS; i++)
+        begin_copy<16>((sixteen_bytes *)(to.records + number) + i, (const sixteen_bytes *)(from.records + m) + i);
+#if FIXED_POINT
+    begin_copy<4>(to.indices + number, from.indices + m);
+#endif
+}
+
+// Samples of a block in shared memory, by their number. `begin_sample` starts the copy of sample m, `take_key` returns
+// its key and completes its record in the first pass, and `write_sample` writes it to its place.
+#define BLOCK_SAMPLES (SORT_THREADS * ROUNDS)
+#define BLOCK_RECORDS ((record *)shared)
+#define BLOCK_INDICES ((u32 *)(BLOCK_RECORDS + BLOCK_SAMPLES))
+
+#if FIXED_POINT
+
+// The first pass has the coordinates of each axis. Records, which are shorter, take the place of those of x and y, with
+// 8 bytes each. Later passes have records and indices.
+#define BLOCK_BYTES (BLOCK_SAMPLES * 3 * (u32)sizeof(real))
+#define BLOCK_COORDINATES(axis) ((real *)shared + (axis) * BLOCK_SAMPLES)
+#define BLOCK_HALVES(half) ((uint2 *)shared + (half) * BLOCK_SAMPLES)
+
+template <bool FIRST>
+__device__ __forceinline__ void begin_sample(const sort_arrays &a, u64 m, u32 number)
+{
+    if (FIRST) {
+        #pragma unroll
+        for (u32 axis = 0; axis < 3; axis++)
+            begin_copy<sizeof(real)>(BLOCK_COORDINATES(axis) + number, a.k[axis] + m);
+    } else {
+        begin_record({BLOCK_RECORDS, BLOCK_INDICES}, number, a.from, m);
+    }
+}
+
+template <bool FIRST>
+__device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *cells, u64, u32 number)
+{
+    if (!FIRST) return key_of(b, cells, locate_record(b, BLOCK_RECORDS[number]));
+    const real k[3] = {BLOCK_COORDINATES(0)[number], BLOCK_COORDINATES(1)[number], BLOCK_COORDINATES(2)[number]};
+    const located at = locate_sample(b, k);
+    const u32 x = at.p.xy & 0xffff, y = at.p.xy >> 16;
+    BLOCK_HALVES(0)[number] = make_uint2(at.p.t[0], at.p.t[1]);
+    BLOCK_HALVES(1)[number] = make_uint2(at.p.t[2], x | y << CELL_BITS | at.plane << 2 * CELL_BITS);
+    return key_of(b, cells, at);
+}
+
+template <bool FIRST>
+__device__ __forceinline__ void write_sample(const sort_arrays &a, u64 to, u32 number, u64 block_first)
+{
+    if (FIRST) {
+        const uint2 first = BLOCK_HALVES(0)[number], second = BLOCK_HALVES(1)[number];
+        const record r = {{first.x, first.y, second.x}, second.y};
+        copy_record(a.to.records + to, &r);
+        a.to.indices[to] = (u32)block_first + number;
+    } else {
+        copy_record(a.to.records + to, BLOCK_RECORDS + number);
+        a.to.indices[to] = BLOCK_INDICES[number];
+    }
+}
+
+#else
+
+#define BLOCK_BYTES (BLOCK_SAMPLES * (u32)sizeof(record))
+
+template <bool FIRST>
+__device__ __forceinline__ void begin_sample(const sort_arrays &a, u64 m, u32 number)
+{
+    record *to = BLOCK_RECORDS + number;
     if (FIRST) {
         begin_copy<sizeof(real)>(&to->k[0], a.k[0] + m);
         if (DIM == 3) begin_copy<sizeof(real)>(&to->k[1], a.k[1] + m);
         begin_copy<sizeof(real)>(&to->k[DIM - 1], a.k[2] + m);
     } else {
-        #pragma unroll
-        for (u32 i = 0; i < UNITS; i++)
-            begin_copy<16>((sixteen_bytes *)to + i, (const sixteen_bytes *)(a.from + m) + i);
+        begin_record({BLOCK_RECORDS, BLOCK_INDICES}, number, a.from, m);
     }
 }
 
-// Returns the key of sample m, and completes its record in the first pass.
 template <bool FIRST>
-__device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *cells, u64 m, record *r)
+__device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *cells, u64 m, u32 number)
 {
+    record *r = BLOCK_RECORDS + number;
 #if HAS_KEY
     if (!FIRST) return r->key;
 #endif
@@ -257,6 +354,14 @@ __device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *cells, u
     }
     return key;
 }
+
+template <bool FIRST>
+__device__ __forceinline__ void write_sample(const sort_arrays &a, u64 to, u32 number, u64)
+{
+    copy_record(a.to.records + to, BLOCK_RECORDS + number);
+}
+
+#endif
 
 // Counts the digits of a warp's next samples, one per lane, and returns the digit times 2^16 plus the number of the
 // warp's samples before this one that have it. Lanes without a sample have the digit DIGITS.
@@ -333,29 +438,28 @@ __device__ __forceinline__ void sort_numbers(const u32 (&places)[MOST], u32 own,
 }
 
 // Ranks the samples of a block, sorts their numbers in shared memory, and moves the records to their places. Each warp
-// has samples that follow one another, up to ROUNDS per lane. Records are copied to shared memory directly, because in
+// has samples that follow one another, up to ROUNDS per lane. They are copied to shared memory directly, because in
 // registers they would leave too few for loads and ranks.
 template <bool FIRST>
 __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin_layout &b, const u32 *cells, u32 table,
                                           u32 shift, u32 rounds, const u32 *digits, volatile state *states, u32 *ticket)
 {
-    record *records = (record *)shared;
-    // The record that comes to each place, and its digit.
-    unsigned short *source = (unsigned short *)(records + SORT_THREADS * ROUNDS);
-    unsigned char *digit_of = (unsigned char *)(source + SORT_THREADS * ROUNDS);
+    // The sample that comes to each place, and its digit.
+    unsigned short *source = (unsigned short *)(shared + BLOCK_BYTES);
+    unsigned char *digit_of = (unsigned char *)(source + BLOCK_SAMPLES);
     __shared__ u32 counts[SORT_WARPS][DIGITS], local[DIGITS], base[DIGITS], number;
     const u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     // Blocks take their numbers when they start, so that a block waits only for blocks that run.
     if (threadIdx.x == 0) number = atomicAdd(ticket, 1u);
     for (u32 w = 0; w < SORT_WARPS; w++) counts[w][threadIdx.x] = 0;
-    if (FIRST || !HAS_KEY) cells = cells_in_shared(cells, table, (u32 *)(digit_of + SORT_THREADS * ROUNDS));
+    if (FIRST || !HAS_KEY) cells = cells_in_shared(cells, table, (u32 *)(digit_of + BLOCK_SAMPLES));
     __syncthreads();
     const u32 block = number, own = warp * 32 * rounds + lane;
     const u64 block_first = (u64)block * SORT_THREADS * rounds, first = block_first + own;
     #pragma unroll
     for (u32 r = 0; r < ROUNDS; r++) {
         if (r >= rounds) break;
-        if (first + 32 * r < n) begin_record<FIRST>(a, first + 32 * r, records + own + 32 * r);
+        if (first + 32 * r < n) begin_sample<FIRST>(a, first + 32 * r, own + 32 * r);
     }
     end_copies();
     u32 place[ROUNDS];
@@ -364,7 +468,7 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
         if (r >= rounds) break;
         const u64 m = first + 32 * r;
         u32 digit = DIGITS;
-        if (m < n) digit = take_key<FIRST>(b, cells, m, records + own + 32 * r) >> shift & (DIGITS - 1);
+        if (m < n) digit = take_key<FIRST>(b, cells, m, own + 32 * r) >> shift & (DIGITS - 1);
         place[r] = count_digit(digit, counts[warp]);
     }
     __syncthreads();
@@ -374,7 +478,7 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
     sort_numbers(place, own, rounds, count, local, counts[warp], source, digit_of);
     __syncthreads();
     for (u32 i = threadIdx.x; i < count; i += SORT_THREADS)
-        copy_record(a.to + (u32)(base[digit_of[i]] + i), records + source[i]);
+        write_sample<FIRST>(a, base[digit_of[i]] + i, source[i], block_first);
 }
 
 // Without the number of blocks the compiler would use 32 registers, and a pass in double precision take a fifth longer.
@@ -411,27 +515,37 @@ __device__ __forceinline__ void write_point(const sorted_points &to, u64 i, cons
     __stcs(to.order + i, index);
 }
 
+// The index of record i.
+__device__ __forceinline__ u32 index_of(const record_arrays &sorted, u64 i, const record &r)
+{
+#if FIXED_POINT
+    return sorted.indices[i];
+#else
+    return r.index;
+#endif
+}
+
 // Writes the points of sorted samples and their order, and marks the first sample of each bin. Bins without samples
 // keep 0xffffffff: the starts of bins are the minima of all following bins, see `fill_starts`.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-settle(const record *sorted, u64 n, bin_layout b, const u32 *cells, sorted_points to, u32 *starts)
+settle(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, sorted_points to, u32 *starts)
 {
     begin_kernel();
     __shared__ u32 keys[SORT_THREADS];
     const u64 i = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     u32 key = 0;
     if (i < n) {
-        const record r = sorted[i];
-        const located at = locate_sample(b, r.k);
+        const record r = sorted.records[i];
+        const located at = locate_record(b, r);
         key = key_of(b, cells, at);
-        write_point(to, i, at, r.index);
+        write_point(to, i, at, index_of(sorted, i, r));
     }
     keys[threadIdx.x] = key;
     __syncthreads();
     if (i >= n) return;
     bool first = i == 0;
     if (threadIdx.x > 0) first = keys[threadIdx.x - 1] != key;
-    else if (i > 0) first = key_of(b, cells, locate_sample(b, sorted[i - 1].k)) != key;
+    else if (i > 0) first = key_of(b, cells, locate_record(b, sorted.records[i - 1])) != key;
     if (first) starts[key] = (u32)i;
 }
 
@@ -439,7 +553,6 @@ settle(const record *sorted, u64 n, bin_layout b, const u32 *cells, sorted_point
 
 // Many samples need one pass less. The passes sort by the upper bits of the keys only, and leave buckets of samples
 // that differ in the lower `bits` bits. A block then sorts a bucket, and writes its points and the starts of its bins.
-#define BUCKET_ROUNDS 16
 #define BUCKET_SAMPLES (SORT_THREADS * BUCKET_ROUNDS)
 // Loads of a thread that are in flight together.
 #define LOADS 4
@@ -465,7 +578,7 @@ __device__ __forceinline__ u32 key_at(const record *r, const bin_layout &b, cons
 #else
     record copy;
     copy_record(&copy, r);
-    return key_of(b, cells, locate_sample(b, copy.k));
+    return key_of(b, cells, locate_record(b, copy));
 #endif
 }
 
@@ -486,10 +599,11 @@ find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 bi
 }
 
 // Sorts the samples of a bucket by the lower `bits` bits of their keys: it sorts their numbers, and reads the records
-// again, which are in the level-2 cache. The number of blocks that run at once is limited by their registers, so that
-// the cache has room for their records. Longer buckets are sorted in parts, after counting the digits of all.
-extern "C" __global__ void __launch_bounds__(SORT_THREADS, DOUBLE ? 3 : 4)
-sort_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 table, const u32 *begins, u32 bits,
+// again. These are in shared memory, if it has room for two blocks, or in the level-2 cache. Then the number of blocks
+// that run at once is limited by their registers, so that the cache has room for their records. Longer buckets are
+// sorted in parts, after counting the digits of all.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS, STAGED_BUCKETS ? 2 : sizeof(record) == 32 ? 3 : 4)
+sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 table, const u32 *begins, u32 bits,
              u64 bins, sorted_points to, u32 *starts)
 {
     begin_kernel();
@@ -499,29 +613,37 @@ sort_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 ta
     const u32 d = threadIdx.x, warp = d >> 5, lane = d & 31, mask = (1u << bits) - 1;
     const u32 bucket = blockIdx.x, begin = begins[bucket], end = begins[bucket + 1];
     const bool is_long = end - begin > BUCKET_SAMPLES;
-    cells = cells_in_shared(cells, table, (u32 *)shared);
+    record_arrays part_of = {(record *)shared, (u32 *)((record *)shared + BUCKET_SAMPLES)};
+    cells = cells_in_shared(cells, table, (u32 *)(shared + STAGED_BUCKETS * BUCKET_SAMPLES * RECORD_BYTES));
     base[d] = 0;
     __syncthreads();
     for (u32 i = begin + d; is_long && i < end; i += SORT_THREADS)
-        atomicAdd(&base[key_at(sorted + i, b, cells) & mask], 1u);
+        atomicAdd(&base[key_at(sorted.records + i, b, cells) & mask], 1u);
     for (u32 part = begin;; part += BUCKET_SAMPLES) {
         const u32 count = min(end - part, BUCKET_SAMPLES), rounds = (count + SORT_THREADS - 1) / SORT_THREADS;
         const u32 own = warp * 32 * rounds + lane;
         for (u32 w = 0; w < SORT_WARPS; w++) counts[w][d] = 0;
         __syncthreads();
+#if STAGED_BUCKETS
+        for (u32 i = own; i < min(own + 32 * rounds, count); i += 32) begin_record(part_of, i, sorted, part + i);
+        end_copies();
+#else
+        part_of = {sorted.records + part, sorted.indices + part};
+#endif
         u32 place[BUCKET_ROUNDS];
         #pragma unroll
         for (u32 first = 0; first < BUCKET_ROUNDS; first += LOADS) {
             if (first >= rounds) break;
-            u32 keys[LOADS];
-            #pragma unroll
-            for (u32 r = 0; r < LOADS; r++)
-                keys[r] = key_at(sorted + part + min(own + 32 * (first + r), count - 1), b, cells);
+            u32 digits[LOADS];
             #pragma unroll
             for (u32 r = 0; r < LOADS; r++) {
-                const bool exists = first + r < rounds && own + 32 * (first + r) < count;
-                place[first + r] = count_digit(exists ? keys[r] & mask : DIGITS, counts[warp]);
+                const u32 number = own + 32 * (first + r);
+                const bool exists = first + r < rounds && number < count;
+                digits[r] = exists ? key_at(part_of.records + number, b, cells) & mask : DIGITS;
             }
+            #pragma unroll
+            for (u32 r = 0; r < LOADS && first + r < BUCKET_ROUNDS; r++)
+                place[first + r] = count_digit(digits[r], counts[warp]);
         }
         __syncthreads();
         const u32 total = sum_over_warps(counts);
@@ -538,9 +660,9 @@ sort_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 ta
         #pragma unroll 4
         for (u32 i = d; i < count; i += SORT_THREADS) {
             record r;
-            copy_record(&r, sorted + part + source[i]);
+            copy_record(&r, part_of.records + source[i]);
             const u32 digit = digit_of[i];
-            write_point(to, base[digit] + i - local[digit], locate_sample(b, r.k), r.index);
+            write_point(to, base[digit] + i - local[digit], locate_record(b, r), index_of(part_of, source[i], r));
         }
         if (end - part <= BUCKET_SAMPLES) break;
         __syncthreads();

@@ -1,12 +1,33 @@
 // Structures that samples.cu and sort.cu write, and spreading.cu and interpolation.cu read; the host puts this file in
 // front of all four.
 
-// A sample: its offset in the first cell of its window, as the variable of the taps' polynomials, and the x and y of
-// that cell. Unused bytes are written too: memory that is written in part must be read first.
-struct __align__(4 * sizeof(real)) point {
-    real t[3];
+// The offset of a sample in the first cell of its window. If FIXED_POINT is 1, double precision has it in units of 2^-32
+// of a cell, otherwise it is the variable of the taps' polynomials.
+#ifndef FIXED_POINT
+#define FIXED_POINT 0
+#endif
+#if FIXED_POINT
+typedef u32 fraction;
+#else
+typedef real fraction;
+#endif
+
+// The variable of the taps' polynomials, -1 to 1.
+__device__ __forceinline__ real variable_of(fraction t)
+{
+#if FIXED_POINT
+    return fma((real)t, 1.0 / 2147483648.0, -1.0);
+#else
+    return t;
+#endif
+}
+
+// A sample: its offset on each axis, and the x and y of the first cell of its window. Unused bytes are written too:
+// memory that is written in part must be read first.
+struct __align__(4 * sizeof(fraction)) point {
+    fraction t[3];
     u32 xy;
-#if DOUBLE
+#if DOUBLE && !FIXED_POINT
     u32 unused;
 #endif
 };

@@ -301,10 +301,10 @@ __device__ __forceinline__ int write_record(const window_polynomials &polynomial
                 broadcast[2 * a] = value.x;
                 broadcast[2 * a + 1] = value.y;
             }
-        taps_at(polynomials, p.t[2], broadcast + 2 * ARRAYS);
-        write_taps<LANES_X>(polynomials, p.t[0], relative_start(p.xy & 0xffff, tile.x, grid, 0), record);
-        if (DIM == 3)
-            write_taps<CELLS_Y>(polynomials, p.t[1], relative_start(p.xy >> 16, tile.y, grid, 1), record + AT_Y);
+        taps_at(polynomials, variable_of(p.t[2]), broadcast + 2 * ARRAYS);
+        const int x = relative_start(p.xy & 0xffff, tile.x, grid, 0), y = relative_start(p.xy >> 16, tile.y, grid, 1);
+        write_taps<LANES_X>(polynomials, variable_of(p.t[0]), x, record);
+        if (DIM == 3) write_taps<CELLS_Y>(polynomials, variable_of(p.t[1]), y, record + AT_Y);
     }
     #pragma unroll
     for (int i = 0; i < BROADCAST / PER_16; i++) {

@@ -716,6 +716,8 @@ fn samples_may_lie_anywhere() {
         (&[700, 310][..], 37),
         (&[310, 700], 4001),
         (&[60, 48, 40], 300),
+        // More cells on an axis than the numbers of points in fixed point have.
+        (&[900, 6, 5], 3000),
         (&[2, 2], 3000),
         (&[4, 3], 3000),
         (&[2, 3, 4], 3000),

@@ -3,6 +3,7 @@
 
 use super::gpu::Gpu;
 use super::memory::DeviceArray;
+use super::sample_sort_config::has_fixed_points;
 use super::sort::{TileLayout, WHAT};
 use crate::backend::DevicePointer;
 use crate::base::error::Result;
@@ -28,6 +29,11 @@ impl BinLayout {
     /// Returns the number of cells of all axes, which have a table each.
     pub fn cells(&self) -> usize {
         self.size.iter().map(|&n| n as usize).sum()
+    }
+
+    /// Returns whether points of this plan are in fixed point.
+    pub fn has_fixed_points(&self, axes: usize, bytes: usize) -> bool {
+        has_fixed_points(axes, bytes, self.width as usize, self.size.map(|n| n as usize))
     }
 
     /// Returns the number of bins of a tile.
@@ -105,8 +111,9 @@ pub struct BinTables {
     /// Runs along y and x of the tiles of spreading, see `run_of` in kernels/samples.cu.
     rows: Vec<u32>,
     columns: Vec<u32>,
-    /// Maximum number of tiles that a window touches.
+    /// Maximum number of tiles that a window touches, and the mean for evenly distributed samples.
     pub touched: usize,
+    pub mean_touched: f64,
 }
 
 /// Returns the maximum number of tiles that a window of these lengths touches.
@@ -203,7 +210,8 @@ impl BinTables {
             runs_x: runs_x as u32,
         };
         let touched = tiles_touched(&spread, [width, taps_y, width]);
-        BinTables { layout, runs, cells: x.into_iter().chain(y).chain(z).collect(), rows, columns, touched }
+        let (cells, mean_touched) = (x.into_iter().chain(y).chain(z).collect(), spread.expected_pairs(width, 1));
+        BinTables { layout, runs, cells, rows, columns, touched, mean_touched }
     }
 }
 

@@ -4,11 +4,12 @@
 use super::bins::Bins;
 use super::gpu::{launch, Gpu};
 use super::graph::Graphs;
-use super::gridding_config::{expected_pairs, padded_degree, three, InterpolationConfig, SpreadingConfig};
+use super::gridding_config::{padded_degree, three, InterpolationConfig, SpreadingConfig};
 use super::kernel_check::CheckArguments;
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
 use super::sample_sort::{self, sort_samples, Counts, SampleLists, SortedPoints};
+use super::sample_sort_config::{has_fixed_points, SortConfig};
 use super::sort::{blocks, TileLayout, TileSegments, BLOCK, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{bail, checked_product, Result};
@@ -209,7 +210,7 @@ impl<T: Real> Gridder<T> {
             None => Bins::new(gpu, axes, width, spread_layout, gather_layout)?,
         };
         // The sort may know only a bound, much larger than the number of pairs.
-        let expected = expected_pairs(&spread_layout, width, n) as usize;
+        let expected = spread_layout.expected_pairs(width, n) as usize;
         let length = |pairs: usize| spreading.length(pairs.min(expected));
         let follows_input = |runs| gathering.follows_input(n, runs, properties.cache);
         // The GPU sorts while the host allocates, which may take several milliseconds.
@@ -262,14 +263,14 @@ impl<T: Real> Gridder<T> {
         let gathering = InterpolationConfig::new(axes, width, real, size, samples, properties.shared);
         let (layout, n) = (spreading.layout(size), samples as f64);
         let spread_tiles = layout.estimated_tiles();
-        let pairs = expected_pairs(&layout, width, samples);
+        let pairs = layout.expected_pairs(width, samples);
         let length = spreading.length(pairs as usize);
         let taps = [width, if size[1] == 1 { 1 } else { width }, width];
         let longest = |most: usize| spreading.length(most.min(pairs as usize)).brief;
         let gather_layout = gathering.layout(size);
         let sorted = sample_sort::bytes(
             samples,
-            real,
+            &SortConfig::new(axes, real, has_fixed_points(axes, real, width, size), samples, properties.shared),
             [&layout, &gather_layout],
             taps,
             pairs,

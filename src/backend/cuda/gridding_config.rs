@@ -4,7 +4,7 @@
 use super::bins::GatherSegments;
 use super::compile::Kernels;
 use super::runtime::Properties;
-use super::sample_sort::{self, SortConfig};
+use super::sample_sort_config::{has_fixed_points, SortConfig, BUCKET_SORT};
 use super::sort::{self, Length, TileLayout};
 use crate::base::real::Real;
 
@@ -20,10 +20,13 @@ pub fn three(grid: &[usize]) -> [usize; 3] {
 }
 
 /// Spreading with windows of one width on one kind of GPU.
+#[derive(Clone, Copy)]
 pub struct SpreadingConfig {
     axes: usize,
     width: usize,
     bytes: usize,
+    /// Whether points are in fixed point.
+    fixed: bool,
     tensor: bool,
     pub warps: usize,
     resident: usize,
@@ -48,12 +51,14 @@ impl SpreadingConfig {
         // 16 samples at once, which are mostly zeros if tiles have a few.
         let tensor = bytes == 4
             && matches!(capability, (8, 0) | (9 | 10, _))
-            && expected_pairs(&layout, width, samples) >= 8.0 * layout.estimated_tiles();
-        Self::with(axes, width, bytes, tensor)
+            && layout.expected_pairs(width, samples) >= 8.0 * layout.estimated_tiles();
+        let fixed = has_fixed_points(axes, bytes, width, size);
+        SpreadingConfig { fixed, ..Self::with(axes, width, bytes, tensor) }
     }
 
     fn with(axes: usize, width: usize, bytes: usize, tensor: bool) -> Self {
-        let config = SpreadingConfig { axes, width, bytes, tensor, warps: 0, resident: 0, together: false };
+        let config =
+            SpreadingConfig { axes, width, bytes, fixed: false, tensor, warps: 0, resident: 0, together: false };
         let warps = (STATIC_SHARED / config.shared_of_warp()).clamp(1, 4);
         SpreadingConfig { warps, resident: (config.all_warps() / warps).max(1), ..config }
     }
@@ -97,7 +102,7 @@ impl SpreadingConfig {
     pub fn for_few_samples(&self, properties: &Properties, layout: &TileLayout, samples: usize) -> Option<Self> {
         let tiles = layout.estimated_tiles();
         let of_tiles = self.of_tiles(properties.shared);
-        let segments = expected_pairs(layout, self.width, samples) / (tiles * self.length(0).usual as f64);
+        let segments = layout.expected_pairs(self.width, samples) / (tiles * self.length(0).usual as f64);
         of_tiles.has_room(properties, 2.max(segments.ceil() as usize), tiles as usize).then_some(of_tiles)
     }
 
@@ -111,6 +116,9 @@ impl SpreadingConfig {
             ("WARPS", self.warps),
             ("RESIDENT", self.resident),
         ];
+        if self.fixed {
+            macros.push(("FIXED_POINT", 1));
+        }
         if self.tensor {
             macros.extend([("TENSOR", 1), ("EIGHTS", Self::PLANES / 8)]);
         }
@@ -164,6 +172,8 @@ pub struct InterpolationConfig {
     axes: usize,
     width: usize,
     bytes: usize,
+    /// Whether points are in fixed point.
+    fixed: bool,
     staged: bool,
     /// Whether each lane sums a different sample in 3D, not each group of lanes.
     by_lane: bool,
@@ -197,27 +207,28 @@ impl InterpolationConfig {
                 && cells <= samples as f64 * (width as f64).powi(axes as i32)
                 && (!g.by_lane || g.has_enough(size, samples))
         };
-        match by_lane.chain(by_groups).find(fits) {
+        let chosen = match by_lane.chain(by_groups).find(fits) {
             Some((_, gathering)) => gathering,
             None => {
                 let from_grid = InterpolationConfig { staged: false, ..by_group(all[0]) };
                 // GPUs before compute capability 7.0 have no more than 48 KiB.
                 InterpolationConfig { warps: if from_grid.shared() <= shared { 8 } else { 4 }, ..from_grid }
             }
-        }
+        };
+        InterpolationConfig { fixed: has_fixed_points(axes, bytes, width, size), ..chosen }
     }
 
     /// Returns the configuration in which each group of lanes sums one sample at a time in 3D, and each lane a
     /// different sample in 2D.
     fn by_group(axes: usize, width: usize, bytes: usize, tile: [usize; 2]) -> Self {
-        InterpolationConfig { axes, width, bytes, staged: true, by_lane: false, tile, warps: 8 }
+        InterpolationConfig { axes, width, bytes, fixed: false, staged: true, by_lane: false, tile, warps: 8 }
     }
 
     /// Returns the configuration in which each lane sums a different sample, in 3D.
     fn by_lane(width: usize, bytes: usize, tile: [usize; 2]) -> Self {
         // Short windows in single precision take less shared memory, so that more blocks run at once.
         let warps = if bytes == 4 && width <= 7 { 4 } else { 8 };
-        InterpolationConfig { axes: 3, width, bytes, staged: true, by_lane: true, tile, warps }
+        InterpolationConfig { axes: 3, width, bytes, fixed: false, staged: true, by_lane: true, tile, warps }
     }
 
     /// Returns whether tiles have enough samples for [`Self::by_lane`] to be faster. In double precision few blocks run
@@ -359,6 +370,9 @@ impl InterpolationConfig {
             ("TILE_Z", self.tile[1]),
             ("GATHER_WARPS", self.warps),
         ];
+        if self.fixed {
+            macros.push(("FIXED_POINT", 1));
+        }
         match (self.axes, self.by_lane) {
             (3, true) => macros.extend([("SAMPLES", Self::SAMPLES_3D), ("PLACES", self.places())]),
             // Processes one sample per group at once if two need too many registers.
@@ -394,9 +408,10 @@ pub fn padded_degree(degree: usize) -> usize {
 /// Returns the usual specialisations: windows for tolerances between 1e-2 and 1e-6.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![sort::kernels()];
-    let usual = [(2, 4), (2, 8), (3, 4), (3, 8)];
-    for samples in [0, sample_sort::BUCKET_SORT] {
-        all.extend(usual.map(|(axes, bytes)| SortConfig::new(axes, bytes, samples, DATA_CENTRE_SHARED).kernels()));
+    let usual = [(2, 4, false), (2, 8, false), (3, 4, false), (3, 8, false), (3, 8, true)];
+    for samples in [0, BUCKET_SORT] {
+        let sorting = |(axes, bytes, fixed)| SortConfig::new(axes, bytes, fixed, samples, DATA_CENTRE_SHARED).kernels();
+        all.extend(usual.map(sorting));
     }
     for axes in [2, 3] {
         for width in 3..=9 {
@@ -427,7 +442,8 @@ pub fn plan_kernels<T: Real>(
     let size = three(grid);
     let spreading = SpreadingConfig::new(axes, width, bytes, size, samples, properties.capability);
     let gathering = InterpolationConfig::new(axes, width, bytes, size, samples, properties.shared);
-    let sorting = SortConfig::new(axes, bytes, samples, properties.shared);
+    let fixed = has_fixed_points(axes, bytes, width, size);
+    let sorting = SortConfig::new(axes, bytes, fixed, samples, properties.shared);
     let mut all = vec![sort::kernels(), sorting.kernels(), spreading.kernels(degree), gathering.kernels(degree)];
     let of_tiles = spreading.for_few_samples(properties, &spreading.layout(size), samples);
     all.extend(of_tiles.map(|of_tiles| of_tiles.kernels(degree)));
@@ -439,23 +455,25 @@ pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernel
     let mut all = Vec::new();
     for axes in [2, 3] {
         let tensor: &[bool] = if bytes == 4 { &[true, false] } else { &[false] };
-        let spreading = tensor.iter().map(|&tensor| SpreadingConfig::with(axes, width, bytes, tensor));
-        all.extend(spreading.flat_map(|spreading| spreading.both_kernels(padded_degree(degree))));
+        let mut spreading: Vec<_> =
+            tensor.iter().map(|&tensor| SpreadingConfig::with(axes, width, bytes, tensor)).collect();
         let tile = if axes == 3 { [4, 4] } else { [16, 1] };
         let gathering = InterpolationConfig { warps: 4, ..InterpolationConfig::by_group(axes, width, bytes, tile) };
         let mut kinds = vec![gathering, InterpolationConfig { staged: false, ..gathering }];
         if axes == 3 {
             kinds.push(InterpolationConfig::by_lane(width, bytes, tile));
         }
-        all.extend(kinds.into_iter().map(|gathering| gathering.kernels(padded_degree(degree))));
+        if has_fixed_points(axes, bytes, width, [1; 3]) {
+            spreading.extend_from_within(..);
+            spreading[1].fixed = true;
+            kinds.extend_from_within(..);
+            kinds[3..].iter_mut().for_each(|gathering| gathering.fixed = true);
+        }
+        let degree = padded_degree(degree);
+        all.extend(spreading.iter().flat_map(|spreading| spreading.both_kernels(degree)));
+        all.extend(kinds.iter().map(|gathering| gathering.kernels(degree)));
     }
     all
-}
-
-/// Returns the number of tiles that the windows of evenly distributed samples touch in total.
-pub fn expected_pairs(layout: &TileLayout, width: usize, samples: usize) -> f64 {
-    let over = |a: usize| if layout.size[a] == 1 { 0 } else { width - 1 };
-    (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(layout.tile[a])).product::<f64>() * samples as f64
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ mod pending_word;
 mod process_end;
 pub mod runtime;
 mod sample_sort;
+mod sample_sort_config;
 mod sort;
 mod staging;
 mod transfer;

@@ -2,108 +2,56 @@
 //! kernels/samples.cu, which describes the method.
 
 use super::bins::{tiles_touched, BinLayout, Bins, GatherSegments};
-use super::compile::Kernels;
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
+use super::sample_sort_config::{bucket_bits, passes, SortConfig, DIGITS, DIGIT_BITS, MAX_PASSES, ROUNDS, THREADS};
 use super::sort::{blocks, scan_states, Length, ScanTask, Sort, TileLayout, TileSegments, BLOCK, SCHEDULE_ZEROS, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, Span};
 use crate::base::error::{checked_product, Result};
 use crate::base::real::Real;
 use std::ops::Range;
 
-/// Threads per block of a pass.
-const THREADS: usize = 256;
-/// Bits and number of digits of a pass; maximum number of passes.
-const DIGIT_BITS: u32 = 8;
-const DIGITS: usize = 1 << DIGIT_BITS;
-const MAX_PASSES: usize = 4;
-/// Maximum number of samples per thread of a pass.
-const ROUNDS: usize = 8;
-/// Static shared memory of a block of a pass, rounded up.
-const STATIC_SHARED: usize = 12 << 10;
-/// Maximum number of cells of all axes whose table is copied to shared memory.
-const MAX_TABLE: usize = 4096;
-/// Number of samples from which buckets are sorted in place of a pass. With fewer, the estimate of the longest bucket
-/// takes most of the time that is saved.
-pub const BUCKET_SORT: usize = 1 << 24;
-/// Mean number of samples of a bucket up to which most have less than the 4096 that a block sorts at once.
-const BUCKET_MEAN: usize = 3500;
 /// Number of samples that are drawn to estimate the longest bucket, and how many of these it may have. A block sorts a
 /// bucket with 1 of 2048 samples in half of the time that all blocks need together.
 const DRAWN: usize = 1 << 18;
 const MOST_DRAWN: u32 = (DRAWN / 2048) as u32;
-/// Maximum number of samples for which the kernels count with 30 bits.
-const MAX_NARROW: usize = 1 << 30;
 /// Bytes of a list that may be allocated for the largest possible number of pairs, so that the host need not wait.
 const MAX_BOUND_BYTES: usize = 16 << 20;
 /// Maximum number of segments of a tile that one warp sums. With more, the warps of a block share a plane; for fewer
 /// segments a block of many warps takes longer to start than to sum.
 const FEW_SEGMENTS: u32 = 32;
 
-const SAMPLES: &str = concat!(
-    include_str!("../../../kernels/segments.cuh"),
-    include_str!("../../../kernels/sums.cuh"),
-    include_str!("../../../kernels/samples.cu")
-);
-
-/// Sorting on one kind of GPU, in real numbers of `bytes` bytes.
-#[derive(Clone, Copy)]
-pub struct SortConfig {
-    axes: usize,
-    bytes: usize,
-    /// Maximum number of samples per thread.
-    rounds: usize,
-    wide: bool,
-    /// Whether there are enough samples for sorting buckets.
-    many: bool,
+/// Records of samples, and their indices if points are in fixed point.
+struct Records<T> {
+    records: DeviceArray<T>,
+    indices: Option<DeviceArray<u32>>,
 }
 
-impl SortConfig {
-    /// Chooses the number of samples of a block by its shared memory, of which a GPU has `shared` bytes.
-    pub fn new(axes: usize, bytes: usize, samples: usize, shared: usize) -> Self {
-        let (wide, many) = (samples >= MAX_NARROW, samples >= BUCKET_SORT);
-        let most = SortConfig { axes, bytes, rounds: ROUNDS, wide, many };
-        if most.shared() + STATIC_SHARED <= shared {
-            most
-        } else {
-            SortConfig { rounds: ROUNDS / 2, ..most }
-        }
+impl<T: Real> Records<T> {
+    /// Allocates records of `n` samples, with at least `room` bytes without their indices.
+    fn new(gpu: &Gpu, config: &SortConfig, n: usize, room: usize) -> Result<Self> {
+        let reals = (config.point_reals() * n).max(room / size_of::<T>());
+        let indices = config.fixed.then(|| gpu.array::<u32>(n, WHAT)).transpose()?;
+        Ok(Records { records: gpu.array::<T>(reals, WHAT)?, indices })
     }
 
-    /// Returns the kernels.
-    pub fn kernels(&self) -> Kernels {
-        let [wide, many] = [self.wide, self.many].map(usize::from);
-        let macros = [("DIM", self.axes), ("ROUNDS", self.rounds), ("WIDE", wide), ("BUCKETS", many)];
-        Kernels::new("samples", SAMPLES, self.bytes, &macros)
+    fn pointers(&self) -> RecordArrays<T> {
+        let indices = self.indices.as_ref().map_or(DevicePointer::NULL, DeviceArray::pointer);
+        RecordArrays { records: self.records.pointer(), indices }
     }
+}
 
-    /// Returns the bytes of a record of coordinates and index.
-    fn record(&self) -> usize {
-        4 * self.bytes
-    }
+/// Records in the form of the kernels.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct RecordArrays<T> {
+    records: DevicePointer<T>,
+    indices: DevicePointer<u32>,
+}
 
-    /// Returns the dynamic shared memory of a block without the table of cells: its records, and for each place the
-    /// record that comes there and its digit.
-    fn shared(&self) -> usize {
-        THREADS * self.rounds * (self.record() + 2 + 1)
-    }
-
-    /// Returns the number of cells whose table is copied to the shared memory of a block: all, or 0 without room.
-    fn table(&self, layout: &BinLayout, shared: usize) -> usize {
-        let cells = layout.cells();
-        let has_room = cells <= MAX_TABLE && self.shared() + STATIC_SHARED + 4 * cells <= shared;
-        if has_room {
-            cells
-        } else {
-            0
-        }
-    }
-
-    /// Returns the number of samples per thread. A few samples are divided over several blocks.
-    fn rounds(&self, samples: usize) -> usize {
-        samples.div_ceil(32 * THREADS).clamp(1, self.rounds)
-    }
+impl<T> RecordArrays<T> {
+    const NONE: Self = RecordArrays { records: DevicePointer::NULL, indices: DevicePointer::NULL };
 }
 
 /// Arrays of a pass, in the form of the kernels.
@@ -111,8 +59,8 @@ impl SortConfig {
 #[repr(C)]
 struct SortArrays<T> {
     k: [DevicePointer<T>; 3],
-    from: DevicePointer<T>,
-    to: DevicePointer<T>,
+    from: RecordArrays<T>,
+    to: RecordArrays<T>,
 }
 
 /// Returns the largest possible number of pairs of a tile and a sample if a list for all of them is small, otherwise
@@ -121,9 +69,15 @@ fn pairs_bound(samples: usize, touched: usize) -> Option<usize> {
     samples.checked_mul(touched).filter(|&pairs| pairs <= MAX_BOUND_BYTES / 4)
 }
 
+/// Returns the bytes of the lists of evenly distributed samples, and a little more. `pairs` is the number of pairs of a
+/// tile and a sample.
+fn list_room(pairs: f64) -> usize {
+    4 * (pairs * 1.02) as usize
+}
+
 /// Samples in the order of the tiles that interpolate them.
 pub struct SortedPoints<T> {
-    /// Four values per sample: the position on each axis, and the polynomial of its window.
+    /// The `point` of each sample, in the form of the kernels.
     pub records: DeviceArray<T>,
     /// Start of the window along z, 16 bits.
     pub planes: DeviceArray<u32>,
@@ -231,41 +185,20 @@ pub struct SampleLists<T> {
     pub counts: Counts,
 }
 
-/// Returns the number of bits of the keys of `bins` bins.
-fn key_bits(bins: usize) -> u32 {
-    usize::BITS - (bins - 1).leading_zeros()
-}
-
-/// Returns the number of digits of the keys of `bins` bins.
-fn passes(bins: usize) -> usize {
-    key_bits(bins).div_ceil(DIGIT_BITS).max(1) as usize
-}
-
-/// Returns the number of low bits of the keys by which the samples of a bucket are sorted in place of a pass, or `None`
-/// if a pass is faster.
-fn bucket_bits(samples: usize, bins: usize) -> Option<u32> {
-    let passes = passes(bins);
-    if passes < 2 {
-        return None;
-    }
-    let least = key_bits(bins) - DIGIT_BITS * (passes as u32 - 1);
-    (least..=DIGIT_BITS).rev().find(|bits| samples / bins.div_ceil(1 << bits) <= BUCKET_MEAN)
-}
-
-/// Returns the approximate bytes of sorted samples, including scratch that is kept for later arrays. `pairs` is the
+/// Returns the approximate bytes of sorted samples, including scratch that is kept for later arrays. `expected` is the
 /// approximate number of pairs of a tile and a sample, `longest` gives the length of segments for spreading.
 pub fn bytes(
     samples: usize,
-    real: usize,
+    config: &SortConfig,
     [spread, gather]: [&TileLayout; 2],
     taps: [usize; 3],
-    pairs: f64,
+    expected: f64,
     longest: impl Fn(usize) -> usize,
     gathering: GatherSegments,
 ) -> f64 {
     let tiles = [spread, gather].map(TileLayout::estimated_tiles);
     let cells = spread.size.iter().map(|&n| f64::from(n)).product::<f64>();
-    let pairs = pairs_bound(samples, tiles_touched(spread, taps)).map_or(pairs, |bound| bound as f64);
+    let pairs = pairs_bound(samples, tiles_touched(spread, taps)).map_or(expected, |bound| bound as f64);
     let lengths = [longest(pairs as usize), gathering.samples];
     let gather_tiles = if gathering.by_tile { tiles[1] } else { 1.0 };
     let n = samples as f64;
@@ -273,11 +206,16 @@ pub fn bytes(
     let bins = cells / 8.0;
     let passes = passes((bins as usize).max(2)) as f64;
     let states = 4.0 * DIGITS as f64 * passes * (n / (THREADS * ROUNDS / 2) as f64 + 64.0);
-    // Records of two passes, one of which becomes the points, planes and order.
-    let points = (2 * 4 * real + 2 + 4) as f64 * n;
+    // Planes, the order, and indices of the records that do not become the points.
+    let order = (2 + if config.fixed { 2 * 4 } else { 4 }) as f64 * n;
+    // Records of two passes. Some become the points, and the others usually the lists.
+    let points = (config.point_reals() * config.bytes) as f64 * n;
+    let (others, lists) = (points.max(list_room(expected) as f64), 4.0 * pairs);
+    let reused = if (others / 2.0..=others).contains(&lists) { lists } else { 0.0 };
+    let records = points + others + lists - reused;
     let room = |tiles: f64, most: f64, longest: usize| tiles.min(most) + most / longest as f64;
     let segments = 40.0 * room(tiles[0], pairs, lengths[0]) + 28.0 * room(gather_tiles, n, lengths[1]);
-    points + states + 4.0 * bins + 4.0 * pairs + segments + 36.0 * tiles[0] + 8.0 * tiles[1]
+    records + order + states + 4.0 * bins + segments + 36.0 * tiles[0] + 8.0 * tiles[1]
 }
 
 /// The kernels of kernels/samples.cu on one GPU.
@@ -303,17 +241,16 @@ struct BucketFunctions {
 }
 
 impl SortFunctions {
-    fn new<T: Real>(gpu: &Gpu, axes: usize, samples: usize, layout: &BinLayout) -> Result<Self> {
+    fn new(gpu: &Gpu, config: SortConfig, layout: &BinLayout) -> Result<Self> {
         let available = gpu.properties().shared;
-        let config = SortConfig::new(axes, size_of::<T>(), samples, available);
-        let table = config.table(layout, available);
+        let table = config.table(layout.cells(), available);
         let kernels = config.kernels();
         let function = |name, shared| gpu.function(&kernels, name, shared);
         let buckets = || -> Result<_> {
             Ok(BucketFunctions {
                 draw_samples: function("draw_samples", 0)?,
                 find_buckets: function("find_buckets", 0)?,
-                sort_buckets: function("sort_buckets", 4 * table)?,
+                sort_buckets: function("sort_buckets", config.shared_of_bucket() + 4 * table)?,
             })
         };
         Ok(SortFunctions {
@@ -344,7 +281,9 @@ pub fn sort_samples<T: Real, R>(
     meanwhile: impl FnOnce() -> Result<R>,
 ) -> Result<(SampleLists<T>, R)> {
     let (n, gathered) = (k[0].len(), gathering.samples);
-    let functions = SortFunctions::new::<T>(gpu, k.len(), n, &bins.tables.layout)?;
+    let (layout, axes, bytes) = (&bins.tables.layout, k.len(), size_of::<T>());
+    let config = SortConfig::new(axes, bytes, layout.has_fixed_points(axes, bytes), n, gpu.properties().shared);
+    let functions = SortFunctions::new(gpu, config, layout)?;
     let sort = Sort::new(gpu)?;
     let (tiles, (gather_tiles, gather_span)) = (bins.spread_tiles, bins.gather_runs(gathering));
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
@@ -489,14 +428,9 @@ impl<T: Real> Sorter<'_, T> {
         Ok((longest[0] <= MOST_DRAWN).then_some((functions, bits)))
     }
 
-    /// Sorts by `passes` digits of the keys, above the `shift` lowest bits. Returns the records, and an array of the
-    /// same size if there is one. Adds the number of runs to `runs`.
-    fn sort(
-        &self,
-        passes: usize,
-        shift: u32,
-        runs: DevicePointer<u64>,
-    ) -> Result<(DeviceArray<T>, Option<DeviceArray<T>>)> {
+    /// Sorts by `passes` digits of the keys, above the `shift` lowest bits. Returns the records, whose memory has room
+    /// for the lists of tiles too, and others of the same number if there are any. Adds the number of runs to `runs`.
+    fn sort(&self, passes: usize, shift: u32, runs: DevicePointer<u64>) -> Result<(Records<T>, Option<Records<T>>)> {
         let SortFunctions { config, table, .. } = self.functions;
         let (gpu, n, table_cells) = (self.gpu, self.samples, *table as u32);
         assert!(passes <= MAX_PASSES);
@@ -522,11 +456,13 @@ impl<T: Real> Sorter<'_, T> {
                 kx, ky, kz, samples, layout, cells, table_cells, shift, passes as u32, word(at_digits.start),
                 word(at_tickets.start), runs)
         };
-        let mut to = gpu.array::<T>(4 * n, WHAT)?;
-        let mut from = (passes > 1).then(|| gpu.array::<T>(4 * n, WHAT)).transpose()?;
+        let lists = list_room(self.bins.tables.mean_touched * n as f64);
+        let [others, sorted] = if passes % 2 == 0 { [0, lists] } else { [lists, 0] };
+        let mut to = Records::new(gpu, config, n, others)?;
+        let mut from = (passes > 1).then(|| Records::new(gpu, config, n, sorted)).transpose()?;
         for pass in 0..passes {
-            let source = from.as_ref().map_or(DevicePointer::NULL, DeviceArray::pointer);
-            let arrays = SortArrays { k: self.k, from: source, to: to.pointer() };
+            let source = from.as_ref().map_or(RecordArrays::NONE, Records::pointers);
+            let arrays = SortArrays { k: self.k, from: source, to: to.pointers() };
             let function = if pass == 0 { &self.functions.sort_first } else { &self.functions.sort_next };
             let (digit_shift, digits) = (shift + DIGIT_BITS * pass as u32, word(at_digits.start + pass * DIGITS / 2));
             let (states, ticket) = (word(at_states.start + pass * states), word(at_tickets.start + 1 + pass));
@@ -570,10 +506,11 @@ fn sort_points<T: Real>(
     let passes = passes(count) - usize::from(buckets.is_some());
     let (sorted, free) = sorter.sort(passes, buckets.map_or(0, |(_, bits)| bits), runs)?;
     // The points take the place of the records before the last pass.
+    let free = free.map_or_else(|| Records::new(gpu, &functions.config, n, 0), Ok)?;
     let points = SortedPoints {
-        records: free.map_or_else(|| gpu.array::<T>(4 * n, WHAT), Ok)?,
+        records: free.records,
         planes: gpu.array::<u32>(n.div_ceil(2), WHAT)?,
-        order: gpu.array::<u32>(n, WHAT)?,
+        order: free.indices.map_or_else(|| gpu.array::<u32>(n, WHAT), Ok)?,
     };
     let to = PointArrays {
         points: points.records.pointer(),
@@ -585,13 +522,14 @@ fn sort_points<T: Real>(
     if let Some((bucket_functions, bits)) = buckets {
         let buckets = count.div_ceil(1 << bits);
         let (begins, table) = (gpu.array::<u32>(buckets + 1, WHAT)?, functions.table);
+        let shared = functions.config.shared_of_bucket() + 4 * table;
         // SAFETY: the kernels' parameters are these. They read n records, and write the beginnings of buckets, their
         // end, n points and the starts of bins. The shared memory has room for the table.
         unsafe {
             launch!(gpu, &bucket_functions.find_buckets, blocks(buckets + 1), BLOCK, 0;
-                sorted.pointer(), samples, layout, cells, bits, buckets as u32, begins.pointer());
-            launch!(gpu, &bucket_functions.sort_buckets, [buckets as u32, 1, 1], BLOCK, 4 * table;
-                sorted.pointer(), samples, layout, cells, table as u32, begins.pointer(), bits, count as u64, to,
+                sorted.records.pointer(), samples, layout, cells, bits, buckets as u32, begins.pointer());
+            launch!(gpu, &bucket_functions.sort_buckets, [buckets as u32, 1, 1], BLOCK, shared;
+                sorted.pointers(), samples, layout, cells, table as u32, begins.pointer(), bits, count as u64, to,
                 starts.pointer())
         };
     } else {
@@ -600,41 +538,9 @@ fn sort_points<T: Real>(
         // SAFETY: the kernel's parameters are these; it reads n records, and writes n points and the starts of bins.
         unsafe {
             launch!(gpu, &functions.settle, blocks(n), BLOCK, 0;
-                sorted.pointer(), samples, layout, cells, to, starts.pointer())
+                sorted.pointers(), samples, layout, cells, to, starts.pointer())
         };
         sort.fill_starts(&starts, n, zeros.view());
     }
-    Ok((points, starts, sorted))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buckets_are_of_a_length_that_a_block_sorts() {
-        // 168 million samples of an image of 256^3 in both precisions, and other numbers of samples.
-        for (samples, bins, expected) in [
-            (168_000_000, 2_048_000, Some(5)),
-            (168_000_000, 13_824_000, Some(8)),
-            (20_000_000, 2_048_000, Some(8)),
-            (2_000_000_000, 13_824_000, None),
-            (168_000_000, 256, None),
-            (17_000_003, 256_000, Some(5)),
-        ] {
-            let bits = bucket_bits(samples, bins);
-            assert_eq!(bits, expected, "{samples} samples, {bins} bins");
-            let Some(bits) = bits else { continue };
-            assert!(passes(bins.div_ceil(1 << bits)) == passes(bins) - 1, "{bins} bins: {bits} bits save no pass");
-        }
-    }
-
-    #[test]
-    fn digits_cover_all_keys() {
-        for bins in [1, 2, 255, 256, 257, 1 << 20, (1 << 24) + 1, u32::MAX as usize] {
-            let passes = passes(bins);
-            assert!((1..=MAX_PASSES).contains(&passes), "{bins}");
-            assert!((DIGIT_BITS as usize * passes) as f64 >= (bins as f64).log2(), "{bins}");
-        }
-    }
+    Ok((points, starts, sorted.records))
 }

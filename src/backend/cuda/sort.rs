@@ -63,6 +63,12 @@ impl TileLayout {
         self.tiles.iter().map(|&n| f64::from(n)).product()
     }
 
+    /// Returns the number of tiles that the windows of evenly distributed samples touch in total.
+    pub fn expected_pairs(&self, width: usize, samples: usize) -> f64 {
+        let over = |a: usize| if self.size[a] == 1 { 0 } else { width - 1 };
+        (0..3).map(|a| 1.0 + over(a) as f64 / f64::from(self.tile[a])).product::<f64>() * samples as f64
+    }
+
     /// Returns the number of tiles; an error if tiles times `keys` exceeds the kernels' range.
     pub fn count(&self, keys: usize) -> Result<usize> {
         let tiles = checked_product(&self.tiles.map(|n| n as usize), "the tiles of the grid")?;

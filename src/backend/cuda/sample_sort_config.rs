@@ -1,0 +1,195 @@
+//! Compile-time parameters of the kernels that sort the samples of a plan on a GPU (kernels/samples.cu).
+
+use super::compile::Kernels;
+
+/// Threads per block of a pass.
+pub const THREADS: usize = 256;
+/// Bits and number of digits of a pass; maximum number of passes.
+pub const DIGIT_BITS: u32 = 8;
+pub const DIGITS: usize = 1 << DIGIT_BITS;
+pub const MAX_PASSES: usize = 4;
+/// Maximum number of samples per thread of a pass.
+pub const ROUNDS: usize = 8;
+/// Static shared memory of a block of a pass, rounded up.
+const STATIC_SHARED: usize = 12 << 10;
+/// Maximum number of cells of all axes whose table is copied to shared memory.
+const MAX_TABLE: usize = 4096;
+/// Number of samples from which buckets are sorted in place of a pass. With fewer, the estimate of the longest bucket
+/// takes most of the time that is saved.
+pub const BUCKET_SORT: usize = 1 << 24;
+/// Samples of a bucket per thread and per block that sorts them at once, and mean number up to which most buckets have
+/// less.
+const BUCKET_ROUNDS: usize = 14;
+const BUCKET_SAMPLES: usize = BUCKET_ROUNDS * THREADS;
+const BUCKET_MEAN: usize = BUCKET_SAMPLES * 9 / 10;
+/// Static shared memory of a block that sorts a bucket, rounded up.
+const STATIC_OF_BUCKET: usize = 3 * BUCKET_SAMPLES + (12 << 10);
+/// Bits of the cell on each axis of a record in fixed point.
+const CELL_BITS: usize = 10;
+/// Maximum number of samples for which the kernels count with 30 bits.
+const MAX_NARROW: usize = 1 << 30;
+
+const SAMPLES: &str = concat!(
+    include_str!("../../../kernels/segments.cuh"),
+    include_str!("../../../kernels/sums.cuh"),
+    include_str!("../../../kernels/samples.cu")
+);
+
+/// Returns whether points in double precision are in fixed point, see kernels/segments.cuh. They then take half of the
+/// memory. Units of 2^-32 of a cell cause an error of 1.5e-10 of the result, in the root mean square. Windows of up to
+/// eight taps have errors of more than 3e-9.
+pub fn has_fixed_points(axes: usize, bytes: usize, width: usize, size: [usize; 3]) -> bool {
+    axes == 3 && bytes == 8 && width <= 8 && size.iter().all(|&n| n <= 1 << CELL_BITS)
+}
+
+/// Sorting on one kind of GPU, in real numbers of `bytes` bytes.
+#[derive(Clone, Copy)]
+pub struct SortConfig {
+    axes: usize,
+    pub bytes: usize,
+    /// Maximum number of samples per thread.
+    rounds: usize,
+    pub wide: bool,
+    /// Whether there are enough samples for sorting buckets.
+    pub many: bool,
+    /// Whether shared memory has room for the records of a bucket.
+    staged: bool,
+    /// Whether points are in fixed point.
+    pub fixed: bool,
+}
+
+impl SortConfig {
+    /// Chooses the number of samples of a block by its shared memory, of which a GPU has `shared` bytes.
+    pub fn new(axes: usize, bytes: usize, fixed: bool, samples: usize, shared: usize) -> Self {
+        let (wide, many) = (samples >= MAX_NARROW, samples >= BUCKET_SORT);
+        let staged = SortConfig { axes, bytes, rounds: ROUNDS, wide, many, staged: true, fixed };
+        let has_room = staged.shared_of_bucket() + STATIC_OF_BUCKET + 4 * MAX_TABLE <= shared / 2;
+        let most = SortConfig { staged: has_room, ..staged };
+        if most.shared() + STATIC_SHARED <= shared {
+            most
+        } else {
+            SortConfig { rounds: ROUNDS / 2, ..most }
+        }
+    }
+
+    /// Returns the kernels.
+    pub fn kernels(&self) -> Kernels {
+        let [wide, many, fixed] = [self.wide, self.many, self.fixed].map(usize::from);
+        let macros = [
+            ("DIM", self.axes),
+            ("ROUNDS", self.rounds),
+            ("WIDE", wide),
+            ("BUCKETS", many),
+            ("BUCKET_ROUNDS", BUCKET_ROUNDS),
+            ("STAGED_BUCKETS", usize::from(self.staged)),
+            ("FIXED_POINT", fixed),
+            ("CELL_BITS", CELL_BITS),
+        ];
+        Kernels::new("samples", SAMPLES, self.bytes, &macros)
+    }
+
+    /// Returns the number of real numbers that have the size of a point, and of a record.
+    pub fn point_reals(&self) -> usize {
+        if self.fixed {
+            2
+        } else {
+            4
+        }
+    }
+
+    /// Returns the dynamic shared memory of a block without the table of cells: its records, or three coordinates for
+    /// those in fixed point, and for each place the record that comes there and its digit.
+    pub fn shared(&self) -> usize {
+        let sample = if self.fixed { 3 } else { 4 } * self.bytes;
+        THREADS * self.rounds * (sample + 2 + 1)
+    }
+
+    /// Returns the dynamic shared memory of a block that sorts a bucket, without the table of cells.
+    pub fn shared_of_bucket(&self) -> usize {
+        let record = self.point_reals() * self.bytes + if self.fixed { 4 } else { 0 };
+        usize::from(self.staged) * BUCKET_SAMPLES * record
+    }
+
+    /// Returns the number of cells whose table is copied to the shared memory of a block: all `cells`, or 0 without room.
+    pub fn table(&self, cells: usize, shared: usize) -> usize {
+        let has_room = cells <= MAX_TABLE && self.shared() + STATIC_SHARED + 4 * cells <= shared;
+        if has_room {
+            cells
+        } else {
+            0
+        }
+    }
+
+    /// Returns the number of samples per thread. A few samples are divided over several blocks.
+    pub fn rounds(&self, samples: usize) -> usize {
+        samples.div_ceil(32 * THREADS).clamp(1, self.rounds)
+    }
+}
+
+/// Returns the number of bits of the keys of `bins` bins.
+fn key_bits(bins: usize) -> u32 {
+    usize::BITS - (bins - 1).leading_zeros()
+}
+
+/// Returns the number of digits of the keys of `bins` bins.
+pub fn passes(bins: usize) -> usize {
+    key_bits(bins).div_ceil(DIGIT_BITS).max(1) as usize
+}
+
+/// Returns the number of low bits of the keys by which the samples of a bucket are sorted in place of a pass, or `None`
+/// if a pass is faster.
+pub fn bucket_bits(samples: usize, bins: usize) -> Option<u32> {
+    let passes = passes(bins);
+    if passes < 2 {
+        return None;
+    }
+    let least = key_bits(bins) - DIGIT_BITS * (passes as u32 - 1);
+    (least..=DIGIT_BITS).rev().find(|bits| samples / bins.div_ceil(1 << bits) <= BUCKET_MEAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_of_a_length_that_a_block_sorts() {
+        // 168 million samples of an image of 256^3 in both precisions, and other numbers of samples.
+        for (samples, bins, expected) in [
+            (168_000_000, 2_048_000, Some(5)),
+            (168_000_000, 13_824_000, Some(8)),
+            (20_000_000, 2_048_000, Some(8)),
+            (2_000_000_000, 13_824_000, None),
+            (168_000_000, 256, None),
+            (17_000_003, 256_000, Some(5)),
+        ] {
+            let bits = bucket_bits(samples, bins);
+            assert_eq!(bits, expected, "{samples} samples, {bins} bins");
+            let Some(bits) = bits else { continue };
+            assert!(passes(bins.div_ceil(1 << bits)) == passes(bins) - 1, "{bins} bins: {bits} bits save no pass");
+        }
+    }
+
+    /// Checks that blocks of all kernels have the shared memory that they reserve.
+    #[test]
+    fn blocks_fit_every_gpu() {
+        for (axes, bytes, fixed) in [(2, 4, false), (2, 8, false), (3, 4, false), (3, 8, false), (3, 8, true)] {
+            for kilobytes in [48, 64, 96, 99, 163, 227] {
+                let shared = kilobytes << 10;
+                let config = SortConfig::new(axes, bytes, fixed, BUCKET_SORT, shared);
+                let what = format!("{axes} axes, {bytes} bytes, {fixed}, {kilobytes} KiB");
+                assert!(config.shared() + STATIC_SHARED <= shared, "{what}");
+                assert!(config.shared_of_bucket() + 4 * MAX_TABLE + STATIC_OF_BUCKET <= shared, "{what}");
+                assert_eq!(config.staged, kilobytes == 227 && (bytes == 4 || fixed), "{what}");
+            }
+        }
+    }
+
+    #[test]
+    fn digits_cover_all_keys() {
+        for bins in [1, 2, 255, 256, 257, 1 << 20, (1 << 24) + 1, u32::MAX as usize] {
+            let passes = passes(bins);
+            assert!((1..=MAX_PASSES).contains(&passes), "{bins}");
+            assert!((DIGIT_BITS as usize * passes) as f64 >= (bins as f64).log2(), "{bins}");
+        }
+    }
+}
