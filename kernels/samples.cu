@@ -162,6 +162,19 @@ __device__ __forceinline__ u32 run_starts(u32 tile)
 
 #endif
 
+// The number of bins of a bucket, whose keys follow one another, and 2^32 divided by it, rounded down (for one bin,
+// 2^32 - 1).
+struct bucket_size {
+    u32 bins, reciprocal;
+};
+
+// The bucket of a key. The first quotient is at most 1 too small.
+__device__ __forceinline__ u32 bucket_of(const bucket_size &size, u32 key)
+{
+    const u32 quotient = __umulhi(key, size.reciprocal);
+    return quotient + (key - quotient * size.bins >= size.bins);
+}
+
 // Copies `count` entries of the table of cells to shared memory, where the lookups of a warp's lanes at random are
 // faster. The block must synchronise before it uses the result. If `count` is 0, there is no room for the table.
 __device__ __forceinline__ const u32 *cells_in_shared(const u32 *cells, u32 count, u32 *room)
@@ -171,11 +184,11 @@ __device__ __forceinline__ const u32 *cells_in_shared(const u32 *cells, u32 coun
     return room;
 }
 
-// Counts the digits of all passes, [pass][digit], above `shift` bits of the keys. The last block replaces the counts by
-// their exclusive prefix sums. In 2D it counts the runs of samples, too.
+// Counts the digits of all passes, [pass][digit], which are those of the keys' buckets. The last block replaces the
+// counts by their exclusive prefix sums. In 2D it counts the runs of samples, too.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
 count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 table,
-             u32 shift, u32 passes, u32 *digits, u32 *done, u64 *runs)
+             bucket_size size, u32 passes, u32 *digits, u32 *done, u64 *runs)
 {
     begin_kernel();
     __shared__ u32 bins[MAX_PASSES * DIGITS];
@@ -189,9 +202,9 @@ count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b
         const bool exists = first + threadIdx.x < n;
         const u64 m = exists ? first + threadIdx.x : n - 1;
         const located at = locate_input(b, kx, ky, kz, m);
-        const u32 key = key_of(b, cells, at);
+        const u32 bucket = bucket_of(size, key_of(b, cells, at));
         for (u32 p = 0; exists && p < passes; p++)
-            atomicAdd(&bins[p * DIGITS + (key >> (shift + DIGIT_BITS * p) & (DIGITS - 1))], 1u);
+            atomicAdd(&bins[p * DIGITS + (bucket >> DIGIT_BITS * p & (DIGITS - 1))], 1u);
 #if DIM == 2
         seen_runs += __popc(run_starts(tile_of(b, cells, at)));
 #endif
@@ -442,7 +455,8 @@ __device__ __forceinline__ void sort_numbers(const u32 (&places)[MOST], u32 own,
 // registers they would leave too few for loads and ranks.
 template <bool FIRST>
 __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin_layout &b, const u32 *cells, u32 table,
-                                          u32 shift, u32 rounds, const u32 *digits, volatile state *states, u32 *ticket)
+                                          bucket_size size, u32 shift, u32 rounds, const u32 *digits,
+                                          volatile state *states, u32 *ticket)
 {
     // The sample that comes to each place, and its digit.
     unsigned short *source = (unsigned short *)(shared + BLOCK_BYTES);
@@ -468,7 +482,7 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
         if (r >= rounds) break;
         const u64 m = first + 32 * r;
         u32 digit = DIGITS;
-        if (m < n) digit = take_key<FIRST>(b, cells, m, own + 32 * r) >> shift & (DIGITS - 1);
+        if (m < n) digit = bucket_of(size, take_key<FIRST>(b, cells, m, own + 32 * r)) >> shift & (DIGITS - 1);
         place[r] = count_digit(digit, counts[warp]);
     }
     __syncthreads();
@@ -484,11 +498,11 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
 // Without the number of blocks the compiler would use 32 registers, and a pass in double precision take a fifth longer.
 #define SORT_PASS(NAME, FIRST)                                                                                         \
     extern "C" __global__ void __launch_bounds__(SORT_THREADS, 2)                                                      \
-    NAME(sort_arrays a, u64 n, bin_layout b, const u32 *cells, u32 table, u32 shift, u32 rounds, const u32 *digits,    \
-         state *states, u32 *ticket)                                                                                   \
+    NAME(sort_arrays a, u64 n, bin_layout b, const u32 *cells, u32 table, bucket_size size, u32 shift, u32 rounds,     \
+         const u32 *digits, state *states, u32 *ticket)                                                                \
     {                                                                                                                  \
         begin_kernel();                                                                                                \
-        sort_pass<FIRST>(a, n, b, cells, table, shift, rounds, digits, states, ticket);                                \
+        sort_pass<FIRST>(a, n, b, cells, table, size, shift, rounds, digits, states, ticket);                          \
     }
 SORT_PASS(sort_first, true)
 SORT_PASS(sort_next, false)
@@ -551,8 +565,8 @@ settle(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, sorted_point
 
 #if BUCKETS
 
-// Many samples need one pass less. The passes sort by the upper bits of the keys only, and leave buckets of samples
-// that differ in the lower `bits` bits. A block then sorts a bucket, and writes its points and the starts of its bins.
+// Many samples need one pass less. The passes sort by buckets of up to DIGITS bins only. A block then sorts a bucket,
+// and writes its points and the starts of its bins.
 #define BUCKET_SAMPLES (SORT_THREADS * BUCKET_ROUNDS)
 // Loads of a thread that are in flight together.
 #define LOADS 4
@@ -560,14 +574,15 @@ settle(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, sorted_point
 // Estimates the samples of the longest bucket: `most` of `drawn` samples are in one bucket. Each is drawn from another
 // part of the input. Places within the parts vary, because spokes are periodic.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-draw_samples(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 bits, u32 drawn,
-             u32 *counts, u32 *most)
+draw_samples(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, bucket_size size,
+             u32 drawn, u32 *counts, u32 *most)
 {
     begin_kernel();
     const u32 i = blockIdx.x * SORT_THREADS + threadIdx.x;
     if (i >= drawn) return;
     const u64 part = n / drawn, m = i * part + (i * 2654435761u >> 8) % part;
-    const u32 count = atomicAdd(&counts[key_of(b, cells, locate_input(b, kx, ky, kz, m)) >> bits], 1u) + 1;
+    const u32 bucket = bucket_of(size, key_of(b, cells, locate_input(b, kx, ky, kz, m)));
+    const u32 count = atomicAdd(&counts[bucket], 1u) + 1;
     if (count > *(volatile u32 *)most) atomicMax(most, count);
 }
 
@@ -584,7 +599,7 @@ __device__ __forceinline__ u32 key_at(const record *r, const bin_layout &b, cons
 
 // Finds the first sample of each bucket by bisection; begins[buckets] = n.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 bits, u32 buckets, u32 *begins)
+find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, bucket_size size, u32 buckets, u32 *begins)
 {
     begin_kernel();
     const u32 bucket = blockIdx.x * SORT_THREADS + threadIdx.x;
@@ -592,33 +607,33 @@ find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, u32 bi
     u64 low = 0, high = n;
     while (low < high) {
         const u64 middle = low + (high - low) / 2;
-        if (key_at(sorted + middle, b, cells) >> bits < bucket) low = middle + 1;
+        if (bucket_of(size, key_at(sorted + middle, b, cells)) < bucket) low = middle + 1;
         else high = middle;
     }
     begins[bucket] = (u32)low;
 }
 
-// Sorts the samples of a bucket by the lower `bits` bits of their keys: it sorts their numbers, and reads the records
-// again. These are in shared memory, if it has room for two blocks, or in the level-2 cache. Then the number of blocks
-// that run at once is limited by their registers, so that the cache has room for their records. Longer buckets are
-// sorted in parts, after counting the digits of all.
+// Sorts the samples of a bucket by their bins: it sorts their numbers, and reads the records again. These are in shared
+// memory, if it has room for two blocks, or in the level-2 cache. Then the number of blocks that run at once is limited
+// by their registers, so that the cache has room for their records. Longer buckets are sorted in parts, after counting
+// the samples of each bin.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS, STAGED_BUCKETS ? 2 : sizeof(record) == 32 ? 3 : 4)
-sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 table, const u32 *begins, u32 bits,
-             u64 bins, sorted_points to, u32 *starts)
+sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 table, const u32 *begins,
+             bucket_size size, u64 bins, sorted_points to, u32 *starts)
 {
     begin_kernel();
     __shared__ unsigned short source[BUCKET_SAMPLES];
     __shared__ unsigned char digit_of[BUCKET_SAMPLES];
     __shared__ u32 counts[SORT_WARPS][DIGITS], local[DIGITS], base[DIGITS];
-    const u32 d = threadIdx.x, warp = d >> 5, lane = d & 31, mask = (1u << bits) - 1;
-    const u32 bucket = blockIdx.x, begin = begins[bucket], end = begins[bucket + 1];
+    const u32 d = threadIdx.x, warp = d >> 5, lane = d & 31, bucket = blockIdx.x, first_bin = bucket * size.bins;
+    const u32 begin = begins[bucket], end = begins[bucket + 1];
     const bool is_long = end - begin > BUCKET_SAMPLES;
     record_arrays part_of = {(record *)shared, (u32 *)((record *)shared + BUCKET_SAMPLES)};
     cells = cells_in_shared(cells, table, (u32 *)(shared + STAGED_BUCKETS * BUCKET_SAMPLES * RECORD_BYTES));
     base[d] = 0;
     __syncthreads();
     for (u32 i = begin + d; is_long && i < end; i += SORT_THREADS)
-        atomicAdd(&base[key_at(sorted.records + i, b, cells) & mask], 1u);
+        atomicAdd(&base[key_at(sorted.records + i, b, cells) - first_bin], 1u);
     for (u32 part = begin;; part += BUCKET_SAMPLES) {
         const u32 count = min(end - part, BUCKET_SAMPLES), rounds = (count + SORT_THREADS - 1) / SORT_THREADS;
         const u32 own = warp * 32 * rounds + lane;
@@ -639,7 +654,7 @@ sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 ta
             for (u32 r = 0; r < LOADS; r++) {
                 const u32 number = own + 32 * (first + r);
                 const bool exists = first + r < rounds && number < count;
-                digits[r] = exists ? key_at(part_of.records + number, b, cells) & mask : DIGITS;
+                digits[r] = exists ? key_at(part_of.records + number, b, cells) - first_bin : DIGITS;
             }
             #pragma unroll
             for (u32 r = 0; r < LOADS && first + r < BUCKET_ROUNDS; r++)
@@ -650,8 +665,8 @@ sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 ta
         local[d] = block_exclusive(total);
         if (part == begin) {
             base[d] = begin + (is_long ? block_exclusive(base[d]) : local[d]);
-            const u64 bin = ((u64)bucket << bits) + d;
-            if (d <= mask && bin < bins) starts[bin] = base[d];
+            const u64 bin = (u64)first_bin + d;
+            if (d < size.bins && bin < bins) starts[bin] = base[d];
             if (bucket == 0 && d == 0) starts[bins] = (u32)n;
         }
         __syncthreads();

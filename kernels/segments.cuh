@@ -1,8 +1,8 @@
 // Structures that samples.cu and sort.cu write, and spreading.cu and interpolation.cu read; the host puts this file in
 // front of all four.
 
-// The offset of a sample in the first cell of its window. If FIXED_POINT is 1, double precision has it in units of 2^-32
-// of a cell, otherwise it is the variable of the taps' polynomials.
+// The offset of a sample in the first cell of its window. If FIXED_POINT is 1, double precision has it in units of
+// 2^-32 of a cell, otherwise it is the variable of the taps' polynomials.
 #ifndef FIXED_POINT
 #define FIXED_POINT 0
 #endif

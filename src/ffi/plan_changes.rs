@@ -29,7 +29,7 @@ pub unsafe extern "C" fn recon_plan_destroy(plan: *mut recon_plan) {
 ///
 /// - Host memory: without plans at most 128 MiB. With plans at most the size of the plans, limited to between 128 MiB
 ///   and 1 GiB. On Linux with glibc it also calls malloc_trim(0).
-/// - GPUs: the context of each GPU that had plans, the loaded kernels, and up to a sixteenth of the GPU's memory. The
+/// - GPUs: the context of each GPU that had plans, the loaded kernels, and up to an eighth of the GPU's memory. The
 ///   context itself holds several hundred MiB of GPU memory, and up to 64 MiB of page-locked host memory for copies. On
 ///   a GPU that plans still use, the context stays; kernels and memory that no plan uses are released. The next plan on
 ///   a released GPU takes about 0.1 s longer.

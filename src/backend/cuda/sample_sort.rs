@@ -5,7 +5,9 @@ use super::bins::{tiles_touched, BinLayout, Bins, GatherSegments};
 use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
-use super::sample_sort_config::{bucket_bits, passes, SortConfig, DIGITS, DIGIT_BITS, MAX_PASSES, ROUNDS, THREADS};
+use super::sample_sort_config::{
+    bucket_bins, passes, BucketSize, SortConfig, DIGITS, DIGIT_BITS, MAX_PASSES, ROUNDS, THREADS,
+};
 use super::sort::{blocks, scan_states, Length, ScanTask, Sort, TileLayout, TileSegments, BLOCK, SCHEDULE_ZEROS, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, Span};
 use crate::base::error::{checked_product, Result};
@@ -408,29 +410,34 @@ struct Sorter<'a, T> {
 }
 
 impl<T: Real> Sorter<'_, T> {
-    /// Returns the kernels that sort buckets and the number of low bits of the keys by which they do, or `None` if a
-    /// pass is faster, also because one bucket has too many samples.
-    fn buckets(&self) -> Result<Option<(&BucketFunctions, u32)>> {
+    /// Returns the kernels that sort buckets and the number of bins of each, or `None` if a pass is faster, also
+    /// because one bucket has too many samples.
+    fn buckets(&self) -> Result<Option<(&BucketFunctions, usize)>> {
         let (gpu, layout, [cells, ..]) = (self.gpu, self.bins.tables.layout, self.bins.pointers());
         let Some(functions) = &self.functions.buckets else { return Ok(None) };
-        let Some(bits) = bucket_bits(self.samples, self.bins.count()) else { return Ok(None) };
-        let buckets = self.bins.count().div_ceil(1 << bits);
+        let Some(size) = bucket_bins(self.samples, self.bins.count()) else { return Ok(None) };
+        let buckets = self.bins.count().div_ceil(size);
         let (counts, [kx, ky, kz]) = (gpu.zeros::<u32>(buckets + 1, WHAT)?, self.k);
         let most = counts.pointer().offset(buckets);
         // SAFETY: the kernel's parameters are these. It reads DRAWN of the samples, which are more, and changes a count
         // of each one's bucket and the number after the counts.
         unsafe {
             launch!(gpu, &functions.draw_samples, blocks(DRAWN), BLOCK, 0;
-                kx, ky, kz, self.samples as u64, layout, cells, bits, DRAWN as u32, counts.pointer(), most)
+                kx, ky, kz, self.samples as u64, layout, cells, BucketSize::new(size), DRAWN as u32, counts.pointer(), most)
         };
         let mut longest = [0];
         gpu.download(counts.view().part(buckets..buckets + 1), &mut longest)?;
-        Ok((longest[0] <= MOST_DRAWN).then_some((functions, bits)))
+        Ok((longest[0] <= MOST_DRAWN).then_some((functions, size)))
     }
 
-    /// Sorts by `passes` digits of the keys, above the `shift` lowest bits. Returns the records, whose memory has room
+    /// Sorts by `passes` digits of the keys' buckets, of `size` bins each. Returns the records, whose memory has room
     /// for the lists of tiles too, and others of the same number if there are any. Adds the number of runs to `runs`.
-    fn sort(&self, passes: usize, shift: u32, runs: DevicePointer<u64>) -> Result<(Records<T>, Option<Records<T>>)> {
+    fn sort(
+        &self,
+        passes: usize,
+        size: BucketSize,
+        runs: DevicePointer<u64>,
+    ) -> Result<(Records<T>, Option<Records<T>>)> {
         let SortFunctions { config, table, .. } = self.functions;
         let (gpu, n, table_cells) = (self.gpu, self.samples, *table as u32);
         assert!(passes <= MAX_PASSES);
@@ -453,7 +460,7 @@ impl<T: Real> Sorter<'_, T> {
         // memory has room for the table.
         unsafe {
             launch!(gpu, &self.functions.count_digits, counting, BLOCK, 4 * table;
-                kx, ky, kz, samples, layout, cells, table_cells, shift, passes as u32, word(at_digits.start),
+                kx, ky, kz, samples, layout, cells, table_cells, size, passes as u32, word(at_digits.start),
                 word(at_tickets.start), runs)
         };
         let lists = list_room(self.bins.tables.mean_touched * n as f64);
@@ -464,13 +471,13 @@ impl<T: Real> Sorter<'_, T> {
             let source = from.as_ref().map_or(RecordArrays::NONE, Records::pointers);
             let arrays = SortArrays { k: self.k, from: source, to: to.pointers() };
             let function = if pass == 0 { &self.functions.sort_first } else { &self.functions.sort_next };
-            let (digit_shift, digits) = (shift + DIGIT_BITS * pass as u32, word(at_digits.start + pass * DIGITS / 2));
+            let (shift, digits) = (DIGIT_BITS * pass as u32, word(at_digits.start + pass * DIGITS / 2));
             let (states, ticket) = (word(at_states.start + pass * states), word(at_tickets.start + 1 + pass));
             // SAFETY: the kernels' parameters are these. Each pass reads and writes n samples, and has zeroed states
             // for all its blocks and shared memory for its records and the table.
             unsafe {
                 launch!(gpu, function, [pass_blocks as u32, 1, 1], BLOCK, config.shared() + 4 * table;
-                    arrays, samples, layout, cells, table_cells, digit_shift, rounds as u32, digits, states, ticket)
+                    arrays, samples, layout, cells, table_cells, size, shift, rounds as u32, digits, states, ticket)
             };
             if let Some(from) = from.as_mut().filter(|_| pass + 1 < passes) {
                 std::mem::swap(from, &mut to);
@@ -504,7 +511,7 @@ fn sort_points<T: Real>(
     let sorter = Sorter { gpu, functions, bins, samples: n, k: axes };
     let buckets = sorter.buckets()?;
     let passes = passes(count) - usize::from(buckets.is_some());
-    let (sorted, free) = sorter.sort(passes, buckets.map_or(0, |(_, bits)| bits), runs)?;
+    let (sorted, free) = sorter.sort(passes, BucketSize::new(buckets.map_or(1, |(_, size)| size)), runs)?;
     // The points take the place of the records before the last pass.
     let free = free.map_or_else(|| Records::new(gpu, &functions.config, n, 0), Ok)?;
     let points = SortedPoints {
@@ -519,17 +526,17 @@ fn sort_points<T: Real>(
     };
     let mut starts = gpu.array::<u32>(count + 1, WHAT)?;
     let (layout, [cells, ..], samples) = (bins.tables.layout, bins.pointers(), n as u64);
-    if let Some((bucket_functions, bits)) = buckets {
-        let buckets = count.div_ceil(1 << bits);
+    if let Some((bucket_functions, size)) = buckets {
+        let (buckets, size) = (count.div_ceil(size), BucketSize::new(size));
         let (begins, table) = (gpu.array::<u32>(buckets + 1, WHAT)?, functions.table);
         let shared = functions.config.shared_of_bucket() + 4 * table;
         // SAFETY: the kernels' parameters are these. They read n records, and write the beginnings of buckets, their
         // end, n points and the starts of bins. The shared memory has room for the table.
         unsafe {
             launch!(gpu, &bucket_functions.find_buckets, blocks(buckets + 1), BLOCK, 0;
-                sorted.records.pointer(), samples, layout, cells, bits, buckets as u32, begins.pointer());
+                sorted.records.pointer(), samples, layout, cells, size, buckets as u32, begins.pointer());
             launch!(gpu, &bucket_functions.sort_buckets, [buckets as u32, 1, 1], BLOCK, shared;
-                sorted.pointers(), samples, layout, cells, table as u32, begins.pointer(), bits, count as u64, to,
+                sorted.pointers(), samples, layout, cells, table as u32, begins.pointer(), size, count as u64, to,
                 starts.pointer())
         };
     } else {

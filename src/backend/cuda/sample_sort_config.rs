@@ -110,7 +110,8 @@ impl SortConfig {
         usize::from(self.staged) * BUCKET_SAMPLES * record
     }
 
-    /// Returns the number of cells whose table is copied to the shared memory of a block: all `cells`, or 0 without room.
+    /// Returns the number of cells whose table is copied to the shared memory of a block: all `cells`, or 0 without
+    /// room.
     pub fn table(&self, cells: usize, shared: usize) -> usize {
         let has_room = cells <= MAX_TABLE && self.shared() + STATIC_SHARED + 4 * cells <= shared;
         if has_room {
@@ -136,15 +137,28 @@ pub fn passes(bins: usize) -> usize {
     key_bits(bins).div_ceil(DIGIT_BITS).max(1) as usize
 }
 
-/// Returns the number of low bits of the keys by which the samples of a bucket are sorted in place of a pass, or `None`
-/// if a pass is faster.
-pub fn bucket_bits(samples: usize, bins: usize) -> Option<u32> {
-    let passes = passes(bins);
-    if passes < 2 {
-        return None;
+/// A number of bins with consecutive keys, in the form of the kernels.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct BucketSize {
+    bins: u32,
+    /// 2^32 divided by the number, rounded down, or 2^32 - 1 for one bin.
+    reciprocal: u32,
+}
+
+impl BucketSize {
+    pub fn new(bins: usize) -> Self {
+        BucketSize { bins: bins as u32, reciprocal: u32::try_from((1u64 << 32) / bins as u64).unwrap_or(u32::MAX) }
     }
-    let least = key_bits(bins) - DIGIT_BITS * (passes as u32 - 1);
-    (least..=DIGIT_BITS).rev().find(|bits| samples / bins.div_ceil(1 << bits) <= BUCKET_MEAN)
+}
+
+/// Returns the number of bins of a bucket, or `None` if a pass is faster than sorting buckets. Most buckets of evenly
+/// distributed samples have at most [`BUCKET_SAMPLES`] of them, and their numbers have one digit less than the keys.
+pub fn bucket_bins(samples: usize, bins: usize) -> Option<usize> {
+    let passes = passes(bins);
+    let least = bins.div_ceil(DIGITS.pow(passes as u32 - 1));
+    let most = (bins as f64 * BUCKET_MEAN as f64 / samples as f64) as usize;
+    (passes > 1 && least <= most).then_some(most.min(DIGITS))
 }
 
 #[cfg(test)]
@@ -153,19 +167,35 @@ mod tests {
 
     #[test]
     fn buckets_are_of_a_length_that_a_block_sorts() {
-        // 168 million samples of an image of 256^3 in both precisions, and other numbers of samples.
+        // 168 million samples to 256^3 on several grids in both precisions, and other numbers of samples.
         for (samples, bins, expected) in [
-            (168_000_000, 2_048_000, Some(5)),
-            (168_000_000, 13_824_000, Some(8)),
-            (20_000_000, 2_048_000, Some(8)),
+            (168_000_000, 2_048_000, Some(39)),
+            (168_000_000, 2_980_800, Some(57)),
+            (168_000_000, 11_239_424, Some(215)),
+            (168_000_000, 13_824_000, Some(256)),
+            (20_000_000, 2_048_000, Some(256)),
             (2_000_000_000, 13_824_000, None),
             (168_000_000, 256, None),
-            (17_000_003, 256_000, Some(5)),
+            (17_000_003, 256_000, Some(48)),
         ] {
-            let bits = bucket_bits(samples, bins);
-            assert_eq!(bits, expected, "{samples} samples, {bins} bins");
-            let Some(bits) = bits else { continue };
-            assert!(passes(bins.div_ceil(1 << bits)) == passes(bins) - 1, "{bins} bins: {bits} bits save no pass");
+            let found = bucket_bins(samples, bins);
+            assert_eq!(found, expected, "{samples} samples, {bins} bins");
+            let Some(found) = found else { continue };
+            assert!(passes(bins.div_ceil(found)) == passes(bins) - 1, "{bins} bins: {found} per bucket save no pass");
+        }
+    }
+
+    /// Divides keys as `bucket_of` in kernels/samples.cu.
+    #[test]
+    fn reciprocals_divide_all_keys() {
+        for bins in 1..=DIGITS {
+            let BucketSize { bins, reciprocal } = BucketSize::new(bins);
+            let quotients = [0, 1, 1000, (1 << 24) / bins, u32::MAX / bins - 1];
+            let keys = quotients.iter().flat_map(|q| [(q * bins).saturating_sub(1), q * bins, q * bins + bins / 2]);
+            for key in keys.chain([u32::MAX - 1, u32::MAX]) {
+                let quotient = (u64::from(key) * u64::from(reciprocal) >> 32) as u32;
+                assert_eq!(quotient + u32::from(key - quotient * bins >= bins), key / bins, "{key} / {bins}");
+            }
         }
     }
 
