@@ -69,12 +69,18 @@ impl Kernels {
         self
     }
 
-    fn options(&self) -> Vec<String> {
+    /// Returns the macros as options of a compiler.
+    pub fn options(&self) -> Vec<String> {
         let option = |(name, value): &(&str, MacroValue)| match value {
             MacroValue::Number(number) => format!("-D{name}={number}"),
             MacroValue::Text(text) => format!("-D{name}={text}"),
         };
         self.macros.iter().map(option).collect()
+    }
+
+    /// Returns the whole text.
+    pub fn text(&self) -> String {
+        text_of(self.source)
     }
 
     /// Returns a key that is different for different sources or options.
@@ -186,7 +192,7 @@ pub fn compile(kernels: &Kernels, architecture: &str) -> Result<Vec<u8>> {
         )
     };
     let text = |s: String| CString::new(s).expect("sources and options have no zeros");
-    let source = text(text_of(kernels.source));
+    let source = text(kernels.text());
     let name = text(format!("{}.cu", kernels.name));
     let mut options = kernels.options();
     options.push(format!("--gpu-architecture={architecture}"));

@@ -193,7 +193,7 @@ mod tests {
             let quotients = [0, 1, 1000, (1 << 24) / bins, u32::MAX / bins - 1];
             let keys = quotients.iter().flat_map(|q| [(q * bins).saturating_sub(1), q * bins, q * bins + bins / 2]);
             for key in keys.chain([u32::MAX - 1, u32::MAX]) {
-                let quotient = (u64::from(key) * u64::from(reciprocal) >> 32) as u32;
+                let quotient = ((u64::from(key) * u64::from(reciprocal)) >> 32) as u32;
                 assert_eq!(quotient + u32::from(key - quotient * bins >= bins), key / bins, "{key} / {bins}");
             }
         }

@@ -1,0 +1,75 @@
+//! The GPU's kernels that sort and interpolate samples, run on the CPU: their sources are compiled as C++, with
+//! coroutines as threads (tests/kernels_on_cpu/device.hpp). So their logic is tested on machines without a GPU. Copies
+//! and instructions of the hardware, and races between threads, are not.
+#![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
+
+use recon::backend::cuda::compile::Kernels;
+use recon::backend::cuda::{kernels_of_width, usual_kernels};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+mod common;
+use common::{root, Random};
+
+/// Returns the text of kernels in which the statements that only a compiler of CUDA takes are those of C++.
+fn as_cpp(kernels: &Kernels) -> String {
+    let load = r#"asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(failed) : "l"(check.state));"#;
+    let text = kernels.text();
+    assert!(text.contains(load), "{}", kernels.name);
+    text.replace(load, "failed = *check.state;").replace("extern __shared__", "extern").replace("extern \"C\"", "")
+}
+
+/// Compiles kernels with the program of their name, with these further options, and runs it. Returns what it prints if
+/// a result is wrong.
+fn run(folder: &Path, kernels: &Kernels, options: &[&str], seed: u64) -> Option<String> {
+    let sources = root().join("tests/kernels_on_cpu");
+    std::fs::write(folder.join("kernels.h"), as_cpp(kernels)).unwrap();
+    let program = folder.join("program");
+    let mut compiler = Command::new("c++");
+    compiler.args(["-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-I"]).arg(folder).arg("-I").arg(&sources);
+    compiler.args(kernels.options()).args(options).arg(sources.join(kernels.name).with_extension("cpp"));
+    let compiled = compiler.arg("-o").arg(&program).output().unwrap();
+    let errors = String::from_utf8_lossy(&compiled.stderr);
+    assert!(compiled.status.success(), "{} {:?}: {errors}", kernels.name, kernels.options());
+    let ran = Command::new(program).arg(seed.to_string()).output().unwrap();
+    (!ran.status.success()).then(|| format!("{:?}, {}", ran.status, String::from_utf8_lossy(&ran.stdout)))
+}
+
+/// Returns a new folder for one test.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("recon-kernels-on-cpu-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Sorts by passes and by buckets in all precisions and dimensions; buckets both from shared memory and without it.
+#[test]
+fn samples_are_sorted() {
+    let (folder, seed) = (folder("samples"), Random::fresh().seed);
+    let all: Vec<Kernels> = usual_kernels().into_iter().filter(|kernels| kernels.name == "samples").collect();
+    assert_eq!(all.len(), 10);
+    for kernels in &all {
+        let options = kernels.options();
+        let is_staged = ["-DBUCKETS=1", "-DSTAGED_BUCKETS=1"].iter().all(|o| options.iter().any(|other| other == o));
+        let kinds: &[&[&str]] = if is_staged { &[&[], &["-DSTAGED_BUCKETS=0"]] } else { &[&[]] };
+        for kind in kinds {
+            let wrong = run(&folder, kernels, kind, seed);
+            assert!(wrong.is_none(), "seed {seed}: {:?} {kind:?}: {}", kernels.options(), wrong.unwrap());
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Interpolates with all kernels of some widths, among them the narrowest and one of more than eight taps.
+#[test]
+fn samples_are_interpolated() {
+    let (folder, seed) = (folder("interpolation"), Random::fresh().seed);
+    for (width, bytes) in [(2, 4), (5, 4), (6, 4), (9, 4), (4, 8), (7, 8), (11, 8)] {
+        let all = kernels_of_width(width, 6, bytes);
+        for kernels in all.iter().filter(|kernels| kernels.name == "interpolation") {
+            let wrong = run(&folder, kernels, &[], seed);
+            assert!(wrong.is_none(), "seed {seed}: {:?}: {}", kernels.options(), wrong.unwrap());
+        }
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}

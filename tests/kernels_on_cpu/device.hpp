@@ -1,0 +1,176 @@
+// The functions of CUDA that kernels use, on a CPU. Blocks run one after the other. The threads of a block are
+// coroutines: one runs until it waits for others, in a warp or in the block. The order in which they run changes at
+// random.
+#pragma once
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <utility>
+#include <vector>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __shared__ static
+#define __align__(bytes) __attribute__((aligned(bytes)))
+#define __launch_bounds__(...)
+
+struct dim { unsigned x = 0, y = 0, z = 0; };
+struct uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+
+dim threadIdx, blockIdx, gridDim, blockDim;
+// Dynamic shared memory; the kernels declare it.
+alignas(128) unsigned char shared[1 << 18];
+std::mt19937_64 generator;
+
+namespace device {
+
+constexpr size_t STACK = 1 << 16;
+struct thread { ucontext_t start; jmp_buf state; bool has_started, has_ended; };
+struct barrier { unsigned arrived = 0, round = 0; };
+
+jmp_buf scheduler;
+std::vector<thread> threads;
+std::vector<char> stacks;
+std::function<void()> kernel;
+barrier of_block, of_warp[32];
+unsigned long long exchanged[32][32];
+
+// Continues with another thread. (A context starts a thread. Jumps, which need no call of the system, do the rest.)
+inline void leave() {
+    if (_setjmp(threads[threadIdx.x].state) == 0) _longjmp(scheduler, 1);
+}
+
+inline void enter() {
+    thread &to = threads[threadIdx.x];
+    if (_setjmp(scheduler) != 0) return;
+    if (to.has_started) _longjmp(to.state, 1);
+    to.has_started = true;
+    setcontext(&to.start);
+}
+
+inline void run_kernel() {
+    kernel();
+    threads[threadIdx.x].has_ended = true;
+    leave();
+}
+
+inline void wait(barrier &b, unsigned count) {
+    const unsigned round = b.round;
+    if (++b.arrived == count) {
+        b.arrived = 0;
+        b.round++;
+    }
+    while (b.round == round) leave();
+}
+
+inline unsigned lane() { return threadIdx.x % 32; }
+
+template <class T>
+T exchange(T value, unsigned from) {
+    static_assert(sizeof(T) <= 8, "an exchanged value has up to 8 bytes");
+    auto *of = exchanged[threadIdx.x / 32];
+    std::memcpy(&of[lane()], &value, sizeof value);
+    wait(of_warp[threadIdx.x / 32], 32);
+    std::memcpy(&value, &of[from], sizeof value);
+    wait(of_warp[threadIdx.x / 32], 32);
+    return value;
+}
+
+// Runs `blocks` blocks of `count` threads. Shared memory is poisoned before each.
+inline void launch(unsigned blocks, unsigned count, std::function<void()> work) {
+    gridDim.x = blocks;
+    blockDim.x = count;
+    kernel = work;
+    stacks.resize(STACK * count);
+    for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++) {
+        std::memset(shared, 0xa5, sizeof shared);
+        threads.assign(count, {});
+        for (unsigned t = 0; t < count; t++) {
+            ucontext_t &context = threads[t].start;
+            getcontext(&context);
+            context.uc_stack.ss_sp = &stacks[t * STACK];
+            context.uc_stack.ss_size = STACK;
+            makecontext(&context, run_kernel, 0);
+        }
+        for (bool any = true; any;) {
+            any = false;
+            const unsigned first = generator() % count;
+            for (unsigned i = 0; i < count; i++) {
+                threadIdx.x = (first + i) % count;
+                if (threads[threadIdx.x].has_ended) continue;
+                any = true;
+                enter();
+            }
+        }
+    }
+}
+
+}  // namespace device
+
+inline void __syncthreads() { device::wait(device::of_block, blockDim.x); }
+inline void __syncwarp() { device::wait(device::of_warp[threadIdx.x / 32], 32); }
+template <class T>
+T __shfl_sync(unsigned, T value, int from, int width = 32) {
+    return device::exchange(value, device::lane() / width * width + from % width);
+}
+template <class T>
+T __shfl_xor_sync(unsigned, T value, int mask) { return device::exchange(value, device::lane() ^ mask); }
+template <class T>
+T __shfl_up_sync(unsigned, T value, unsigned step, int width = 32) {
+    const unsigned lane = device::lane();
+    return device::exchange(value, lane % width >= step ? lane - step : lane);
+}
+inline unsigned __ballot_sync(unsigned, bool is_set) {
+    static unsigned set[32];
+    unsigned &of_warp = set[threadIdx.x / 32], bit = 1u << device::lane();
+    of_warp = is_set ? of_warp | bit : of_warp & ~bit;
+    __syncwarp();
+    const unsigned all = of_warp;
+    __syncwarp();
+    return all;
+}
+inline int __syncthreads_count(int is_set) {
+    static int count;
+    if (threadIdx.x == 0) count = 0;
+    __syncthreads();
+    count += is_set != 0;
+    __syncthreads();
+    return count;
+}
+inline void __threadfence() {}
+inline void __nanosleep(unsigned) { device::leave(); }
+// A coroutine runs alone, so that these are atomic.
+template <class T>
+T atomicAdd(T *at, T value) { return std::exchange(*at, *at + value); }
+template <class T>
+T atomicMax(T *at, T value) { return std::exchange(*at, std::max(*at, value)); }
+template <class T>
+void __stcs(T *at, T value) { *at = value; }
+inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+inline int __ffs(unsigned x) { return __builtin_ffs(x); }
+inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned long long)x * y >> 32; }
+inline unsigned __double2uint_rn(double x) {
+    return (unsigned)std::min(std::max(std::nearbyint(x), 0.0), 4294967295.0);
+}
+inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+template <class A, class B>
+auto min(A a, B b) { return a < b ? a : b; }
+template <class A, class B>
+auto max(A a, B b) { return a > b ? a : b; }
+using std::ceil;
+using std::fma;
+
+inline unsigned random_below(unsigned n) { return generator() % n; }
+inline double random_between(double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(generator);
+}
