@@ -271,7 +271,7 @@ __device__ __forceinline__ void end_copies()
 #endif
 }
 
-// The same for record m, with its index.
+// Begins a copy of record m, with its index.
 __device__ __forceinline__ void begin_record(const record_arrays &to, u32 number, const record_arrays &from, u64 m)
 {
     #pragma unroll

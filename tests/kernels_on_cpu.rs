@@ -1,4 +1,4 @@
-//! The GPU's kernels that sort and interpolate samples, run on the CPU: their sources are compiled as C++, with
+//! The GPU's kernels that sort, spread and interpolate samples, run on the CPU: their sources are compiled as C++, with
 //! coroutines as threads (tests/kernels_on_cpu/device.hpp). So their logic is tested on machines without a GPU. Copies
 //! and instructions of the hardware, and races between threads, are not.
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
@@ -60,16 +60,29 @@ fn samples_are_sorted() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Interpolates with all kernels of some widths, among them the narrowest and one of more than eight taps.
-#[test]
-fn samples_are_interpolated() {
-    let (folder, seed) = (folder("interpolation"), Random::fresh().seed);
+/// Runs the kernels of this name without these macros, for some widths, among them the narrowest and wide ones.
+fn run_widths(name: &str, left_out: &[&str]) {
+    let (folder, seed) = (folder(name), Random::fresh().seed);
     for (width, bytes) in [(2, 4), (5, 4), (6, 4), (9, 4), (4, 8), (7, 8), (11, 8)] {
-        let all = kernels_of_width(width, 6, bytes);
-        for kernels in all.iter().filter(|kernels| kernels.name == "interpolation") {
+        for kernels in kernels_of_width(width, 6, bytes).iter().filter(|kernels| kernels.name == name) {
+            let options = kernels.options();
+            if options.iter().any(|option| left_out.contains(&&option[..])) {
+                continue;
+            }
             let wrong = run(&folder, kernels, &[], seed);
-            assert!(wrong.is_none(), "seed {seed}: {:?}: {}", kernels.options(), wrong.unwrap());
+            assert!(wrong.is_none(), "seed {seed}: {options:?}: {}", wrong.unwrap());
         }
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn samples_are_interpolated() {
+    run_widths("interpolation", &[]);
+}
+
+/// Spreads without tensor cores, a segment per warp.
+#[test]
+fn samples_are_spread() {
+    run_widths("spreading", &["-DTENSOR=1", "-DTOGETHER=1"]);
 }

@@ -1,0 +1,177 @@
+// Spreads random samples by the kernels of spreading.cu, and compares the grid with sums in double precision.
+#include "device.hpp"
+#include "kernels.h"
+
+#define TAPS_Y (DIM == 3 ? W : 1)
+
+#if FIXED_POINT
+static fraction random_offset() { return (fraction)generator(); }
+#else
+static fraction random_offset() { return (fraction)random_between(-1, 1); }
+#endif
+
+static layout random_grid() {
+    layout grid;
+    const u32 tile[3] = {DIM == 3 ? 8u : 32u, DIM == 3 ? 4u : 1u, 16};
+    for (int axis = 0; axis < 3; axis++) {
+        grid.size[axis] = DIM == 2 && axis == 1 ? 1 : 2 * W + random_below(DIM == 3 ? 12 : 40);
+        grid.tile[axis] = std::min(tile[axis], (grid.size[axis] + 1) / 2);
+        grid.tiles[axis] = (grid.size[axis] + grid.tile[axis] - 1) / grid.tile[axis];
+    }
+    return grid;
+}
+
+// Samples on a grid; `kind`: their windows start anywhere, or most of them in one cell.
+struct samples {
+    std::vector<point> points;
+    std::vector<u16> planes;
+    std::vector<u32> order;
+    std::vector<cplx> values;
+
+    samples(const layout &grid, u32 n, int kind) : points(n), planes(n), order(n), values(n) {
+        const u32 place[3] = {random_below(grid.size[0]), random_below(grid.size[1]), random_below(grid.size[2])};
+        for (u32 i = 0; i < n; i++) {
+            u32 start[3];
+            const bool is_there = kind == 1 && i % 8 != 0;
+            for (int axis = 0; axis < 3; axis++) {
+                start[axis] = is_there ? place[axis] : random_below(grid.size[axis]);
+                points[i].t[axis] = random_offset();
+            }
+            points[i].xy = start[0] | start[1] << 16;
+            planes[i] = (u16)start[2];
+            order[i] = n - 1 - i;
+            values[i] = {(real)random_between(-1, 1), (real)random_between(-1, 1)};
+        }
+    }
+
+    u32 start(u32 i, int axis) const {
+        return axis == 0 ? points[i].xy & 0xffff : axis == 1 ? points[i].xy >> 16 : planes[i];
+    }
+};
+
+// The first plane of a window relative to a tile, or a large number if the window does not touch the tile.
+static int plane_in_tile(const layout &grid, const samples &all, u32 i, const corner &tile) {
+    const u32 first[3] = {tile.x, tile.y, tile.z};
+    int from[3];
+    for (int axis = 0; axis < 3; axis++) {
+        const int taps = axis == 1 ? TAPS_Y : W, cells = std::min(grid.tile[axis], grid.size[axis] - first[axis]);
+        from[axis] = (int)all.start(i, axis) - (int)first[axis];
+        if (from[axis] >= cells) from[axis] -= grid.size[axis];
+        if (from[axis] <= -taps) return 1 << 30;
+    }
+    return from[2];
+}
+
+// The lists of all tiles, cut into pieces at random.
+struct lists {
+    std::vector<u32> list, schedule;
+    std::vector<segment> segments;
+    std::vector<u64> slots;
+    std::vector<cut_tile> cuts;
+    // Tiles of several segments, whose planes are each summed by a warp, and by a block.
+    u32 few = 0, many = 0;
+    u64 partial_planes = 0;
+
+    lists(const layout &grid, const samples &all) {
+        const u32 tiles = grid.tiles[0] * grid.tiles[1] * grid.tiles[2];
+        cuts.resize(tiles);
+        for (u32 tile = 0; tile < tiles; tile++) {
+            const corner corner = corner_of(grid, tile);
+            std::vector<std::pair<int, u32>> touching;
+            for (u32 i = 0; i < all.points.size(); i++) {
+                const int plane = plane_in_tile(grid, all, i, corner);
+                if (plane < 1 << 30) touching.push_back({plane, i});
+            }
+            std::sort(touching.begin(), touching.end());
+            const u32 count = (u32)touching.size(), pieces = count < 8 ? 1 : 1 + random_below(4);
+            if (pieces > 1) {
+                cuts[random_below(2) ? tiles - 1 - many++ : few++] = {segments.size(), pieces, tile};
+            }
+            for (u32 piece = 0; piece < pieces; piece++) {
+                const u32 from = count * piece / pieces, end = count * (piece + 1) / pieces;
+                segment part = {list.size() + from, end - from, tile, 0, 0};
+                if (pieces > 1) {
+                    part.plane = std::max(touching[from].first, 0);
+                    part.planes = (u32)(std::min(touching[end - 1].first + W, (int)grid.tile[2]) - part.plane);
+                }
+                schedule.push_back((u32)segments.size());
+                segments.push_back(part);
+                slots.push_back(partial_planes);
+                partial_planes += part.planes;
+            }
+            for (const auto &entry : touching) list.push_back(entry.second);
+        }
+    }
+};
+
+static bool spreads(u32 n, int kind) {
+    const layout grid = random_grid();
+    const samples input(grid, n, kind);
+    const lists parts(grid, input);
+    const size_t cells = (size_t)grid.size[0] * grid.size[1] * grid.size[2];
+    window_polynomials polynomials;
+    for (auto &row : polynomials.of)
+        for (real &coefficient : row) coefficient = (real)random_between(-0.3, 0.3);
+    std::vector<cplx> found(cells, cplx{NAN, NAN}), partial(parts.partial_planes * 32, cplx{NAN, NAN});
+    spreading all = {};
+    all.grid = grid;
+    all.points = input.points.data();
+    all.planes = input.planes.data();
+    all.list = parts.list.data();
+    const bool has_order = random_below(2);
+    all.order = has_order ? input.order.data() : nullptr;
+    all.segments = parts.segments.data();
+    all.schedule = parts.schedule.data();
+    all.slots = parts.slots.data();
+    all.values = input.values.data();
+    all.cells = found.data();
+    all.partial = partial.data();
+    all.n = n;
+    all.partial_planes = parts.partial_planes;
+    all.count = (u32)parts.segments.size();
+    all.arrays = 1;
+    device::launch((all.count + WARPS - 1) / WARPS, 32 * WARPS, [&] { spread(polynomials, all); });
+    const u32 blocks = parts.few * ((grid.tile[2] + SUM_WARPS - 1) / SUM_WARPS) + parts.many * grid.tile[2];
+    device::launch(blocks, 32 * SUM_WARPS, [&] {
+        sum_segments(grid, all.segments, all.slots, parts.cuts.data(), parts.few, partial.data(), all.partial_planes,
+                     found.data());
+    });
+
+    std::vector<double> expected(2 * cells), scale(cells);
+    for (u32 i = 0; i < n; i++) {
+        const point &p = input.points[i];
+        real x[W], y[W], z[W];
+        taps_at(polynomials, variable_of(p.t[0]), x);
+        taps_at(polynomials, variable_of(p.t[1]), y);
+        taps_at(polynomials, variable_of(p.t[2]), z);
+        if (DIM == 2) y[0] = 1;
+        const cplx value = input.values[has_order ? input.order[i] : i];
+        for (u32 c = 0; c < W; c++)
+            for (u32 b = 0; b < TAPS_Y; b++)
+                for (u32 a = 0; a < W; a++) {
+                    const u32 at[3] = {(input.start(i, 0) + a) % grid.size[0], (input.start(i, 1) + b) % grid.size[1],
+                                       (input.start(i, 2) + c) % grid.size[2]};
+                    const size_t cell = ((size_t)at[2] * grid.size[1] + at[1]) * grid.size[0] + at[0];
+                    const double weight = (double)x[a] * y[b] * z[c];
+                    expected[2 * cell] += weight * value.x;
+                    expected[2 * cell + 1] += weight * value.y;
+                    scale[cell] += std::fabs(weight);
+                }
+    }
+    for (size_t cell = 0; cell < cells; cell++) {
+        const double re = found[cell].x - expected[2 * cell], im = found[cell].y - expected[2 * cell + 1];
+        if (!(std::max(std::fabs(re), std::fabs(im)) <= (DOUBLE ? 1e-13 : 1e-5) * scale[cell])) return false;
+    }
+    return true;
+}
+
+int main(int, char **arguments) {
+    generator.seed(std::strtoull(arguments[1], nullptr, 10));
+    for (u32 n : {1, 40, 700})
+        for (int kind = 0; kind < 2; kind++)
+            if (!spreads(n, kind)) {
+                std::printf("%u samples of kind %d\n", n, kind);
+                return 1;
+            }
+    return 0;
+}
