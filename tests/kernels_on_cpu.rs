@@ -11,12 +11,22 @@ use std::process::Command;
 mod common;
 use common::{root, Random};
 
+/// Returns the text with a different statement in place of the only one that begins like this.
+fn with_statement(text: &str, beginning: &str, other: &str) -> String {
+    let (before, rest) = text.split_once(beginning).unwrap();
+    let (_, after) = rest.split_once(";\n").unwrap();
+    assert!(!after.contains(beginning), "{beginning}");
+    format!("{before}{other};\n{after}")
+}
+
 /// Returns the text of kernels in which the statements that only a compiler of CUDA takes are those of C++.
 fn as_cpp(kernels: &Kernels) -> String {
-    let load = r#"asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(failed) : "l"(check.state));"#;
-    let text = kernels.text();
-    assert!(text.contains(load), "{}", kernels.name);
-    text.replace(load, "failed = *check.state;").replace("extern __shared__", "extern").replace("extern \"C\"", "")
+    let text = with_statement(&kernels.text(), r#"asm volatile("ld.global"#, "failed = *check.state");
+    let text = match kernels.name {
+        "spreading" => with_statement(&text, r#"asm volatile("mma.sync"#, "device::multiply_add(d, a, b)"),
+        _ => text,
+    };
+    text.replace("extern __shared__", "extern").replace("extern \"C\"", "")
 }
 
 /// Compiles kernels with the program of their name, with these further options, and runs it. Returns what it prints if
@@ -60,16 +70,19 @@ fn samples_are_sorted() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Runs the kernels of this name without these macros, for some widths, among them the narrowest and wide ones.
-fn run_widths(name: &str, left_out: &[&str]) {
+/// Runs the kernels of this name without this macro, for some widths, among them the narrowest and wide ones.
+fn run_widths(name: &str, left_out: Option<&str>) {
     let (folder, seed) = (folder(name), Random::fresh().seed);
     for (width, bytes) in [(2, 4), (5, 4), (6, 4), (9, 4), (4, 8), (7, 8), (11, 8)] {
         for kernels in kernels_of_width(width, 6, bytes).iter().filter(|kernels| kernels.name == name) {
             let options = kernels.options();
-            if options.iter().any(|option| left_out.contains(&&option[..])) {
+            if options.iter().any(|option| Some(&option[..]) == left_out) {
                 continue;
             }
-            let wrong = run(&folder, kernels, &[], seed);
+            // The compute capability from which tensor cores take TF32.
+            let further: &[&str] =
+                if options.iter().any(|o| o == "-DTENSOR=1") { &["-D__CUDA_ARCH__=800"] } else { &[] };
+            let wrong = run(&folder, kernels, further, seed);
             assert!(wrong.is_none(), "seed {seed}: {options:?}: {}", wrong.unwrap());
         }
     }
@@ -78,11 +91,11 @@ fn run_widths(name: &str, left_out: &[&str]) {
 
 #[test]
 fn samples_are_interpolated() {
-    run_widths("interpolation", &[]);
+    run_widths("interpolation", None);
 }
 
-/// Spreads without tensor cores, a segment per warp.
+/// Spreads a segment per warp, with tensor cores and without.
 #[test]
 fn samples_are_spread() {
-    run_widths("spreading", &["-DTENSOR=1", "-DTOGETHER=1"]);
+    run_widths("spreading", Some("-DTOGETHER=1"));
 }

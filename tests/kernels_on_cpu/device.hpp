@@ -85,6 +85,30 @@ T exchange(T value, unsigned from) {
     return value;
 }
 
+// The number of TF32 that tensor cores take from these bits.
+inline float tf32(unsigned bits) {
+    bits &= 0xffffe000;
+    float number;
+    std::memcpy(&number, &bits, sizeof number);
+    return number;
+}
+
+// d += a b for matrices of 16 x 8 and 8 x 8 numbers. The lanes of a warp share them as for `mma.sync.m16n8k8`.
+inline void multiply_add(float d[4], const unsigned a[4], const unsigned b[2]) {
+    static float left[32][16][8], right[32][8][8];
+    const unsigned warp = threadIdx.x / 32, row = lane() / 4, column = lane() % 4;
+    for (unsigned i = 0; i < 4; i++) left[warp][row + 8 * (i % 2)][column + 4 * (i / 2)] = tf32(a[i]);
+    for (unsigned i = 0; i < 2; i++) right[warp][column + 4 * i][row] = tf32(b[i]);
+    wait(of_warp[warp], 32);
+    for (unsigned i = 0; i < 4; i++) {
+        double sum = d[i];
+        for (unsigned k = 0; k < 8; k++)
+            sum += (double)left[warp][row + 8 * (i / 2)][k] * right[warp][k][2 * column + i % 2];
+        d[i] = (float)sum;
+    }
+    wait(of_warp[warp], 32);
+}
+
 // Runs `blocks` blocks of `count` threads. Shared memory is poisoned before each.
 inline void launch(unsigned blocks, unsigned count, std::function<void()> work) {
     gridDim.x = blocks;
@@ -147,6 +171,16 @@ inline int __syncthreads_count(int is_set) {
     return count;
 }
 inline void __threadfence() {}
+inline unsigned __float_as_uint(float x) {
+    unsigned bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+inline float __uint_as_float(unsigned bits) {
+    float x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
 inline void __nanosleep(unsigned) { device::leave(); }
 // A coroutine runs alone, so that these are atomic.
 template <class T>
