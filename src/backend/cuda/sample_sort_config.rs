@@ -37,7 +37,7 @@ const SAMPLES: &str = concat!(
 
 /// Returns whether points in double precision are in fixed point, see kernels/segments.cuh. They then take half of the
 /// memory. Units of 2^-32 of a cell cause an error of 1.5e-10 of the result, in the root mean square. Windows of up to
-/// eight taps have errors of more than 3e-9.
+/// eight taps have errors of more than 5e-9.
 pub fn has_fixed_points(axes: usize, bytes: usize, width: usize, size: [usize; 3]) -> bool {
     axes == 3 && bytes == 8 && width <= 8 && size.iter().all(|&n| n <= 1 << CELL_BITS)
 }
