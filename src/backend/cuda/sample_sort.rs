@@ -423,7 +423,8 @@ impl<T: Real> Sorter<'_, T> {
         // of each one's bucket and the number after the counts.
         unsafe {
             launch!(gpu, &functions.draw_samples, blocks(DRAWN), BLOCK, 0;
-                kx, ky, kz, self.samples as u64, layout, cells, BucketSize::new(size), DRAWN as u32, counts.pointer(), most)
+                kx, ky, kz, self.samples as u64, layout, cells, BucketSize::new(size), DRAWN as u32, counts.pointer(),
+                most)
         };
         let mut longest = [0];
         gpu.download(counts.view().part(buckets..buckets + 1), &mut longest)?;
