@@ -94,7 +94,8 @@ static bool sorts(u64 n, u32 bins_of_bucket, int kind) {
     u32 done = 0;
     u64 runs = 0;
     device::launch(3, SORT_THREADS, [&] {
-        count_digits(k[0].data(), k[1].data(), k[2].data(), n, b, cells, table, size, passes, digits.data(), &done, &runs);
+        count_digits(k[0].data(), k[1].data(), k[2].data(), n, b, cells, table, size, passes, digits.data(), &done,
+                     &runs);
     });
     std::vector<record> records[2] = {std::vector<record>(n), std::vector<record>(n)};
     std::vector<u32> indices[2] = {std::vector<u32>(n, ~0u), std::vector<u32>(n, ~0u)};
