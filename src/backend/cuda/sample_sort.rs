@@ -532,7 +532,8 @@ fn sort_points<T: Real>(
         let (begins, table) = (gpu.array::<u32>(buckets + 1, WHAT)?, functions.table);
         let shared = functions.config.shared_of_bucket() + 4 * table;
         // SAFETY: the kernels' parameters are these. They read n records, and write the beginnings of buckets, their
-        // end, n points and the starts of bins. The shared memory has room for the table.
+        // end, n points and the starts of bins. The shared memory has room for the table, and for the records of a
+        // bucket if they are copied there.
         unsafe {
             launch!(gpu, &bucket_functions.find_buckets, blocks(buckets + 1), BLOCK, 0;
                 sorted.records.pointer(), samples, layout, cells, size, buckets as u32, begins.pointer());
