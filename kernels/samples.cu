@@ -113,17 +113,6 @@ __device__ __forceinline__ located locate_sample(const bin_layout &b, const real
     return at;
 }
 
-__device__ __forceinline__ located locate_record(const bin_layout &b, const record &r)
-{
-#if FIXED_POINT
-    constexpr u32 mask = (1u << CELL_BITS) - 1;
-    return {{{r.t[0], r.t[1], r.t[2]}, (r.cells & mask) | (r.cells >> CELL_BITS & mask) << 16},
-            r.cells >> 2 * CELL_BITS};
-#else
-    return locate_sample(b, r.k);
-#endif
-}
-
 // The same for sample m of the input. In 2D there is no ky.
 __device__ __forceinline__ located locate_input(const bin_layout &b, const real *kx, const real *ky, const real *kz,
                                                 u64 m)
@@ -133,6 +122,18 @@ __device__ __forceinline__ located locate_input(const bin_layout &b, const real 
     if (DIM == 3) k[1] = ky[m];
     k[DIM - 1] = kz[m];
     return locate_sample(b, k);
+}
+
+// The same for a record.
+__device__ __forceinline__ located locate_record(const bin_layout &b, const record &r)
+{
+#if FIXED_POINT
+    constexpr u32 mask = (1u << CELL_BITS) - 1;
+    return {{{r.t[0], r.t[1], r.t[2]}, (r.cells & mask) | (r.cells >> CELL_BITS & mask) << 16},
+            r.cells >> 2 * CELL_BITS};
+#else
+    return locate_sample(b, r.k);
+#endif
 }
 
 // `cells` has, for each cell of x, then y, then z: the tile times 2^16, and the class (for z the plane) in the tile.

@@ -1,37 +1,9 @@
 // Interpolates random samples by a kernel of interpolation.cu, and compares them with sums in double precision.
 #include "device.hpp"
 #include "kernels.h"
+#include "windows.hpp"
 
 static const u32 TILE[3] = {16, DIM == 3 ? TILE_Y : 1, DIM == 3 ? TILE_Z : TILE_Y};
-#define TAPS_Y (DIM == 3 ? W : 1)
-
-#if FIXED_POINT
-static fraction random_offset() { return (fraction)generator(); }
-#else
-static fraction random_offset() { return (fraction)random_between(-1, 1); }
-#endif
-
-// The sum over the window of a point, and in `scale` that of the absolute weights.
-static void sum_expected(const window_polynomials &polynomials, const layout &grid, const cplx *cells, const point &p,
-                         u32 plane, double sum[2], double &scale) {
-    real x[W], y[W], z[W];
-    taps_at(polynomials, variable_of(p.t[0]), x);
-    taps_at(polynomials, variable_of(p.t[1]), y);
-    taps_at(polynomials, variable_of(p.t[2]), z);
-    if (DIM == 2) y[0] = 1;
-    sum[0] = sum[1] = scale = 0;
-    for (u32 k = 0; k < W; k++)
-        for (u32 j = 0; j < TAPS_Y; j++)
-            for (u32 i = 0; i < W; i++) {
-                const u32 at[3] = {((p.xy & 0xffff) + i) % grid.size[0], ((p.xy >> 16) + j) % grid.size[1],
-                                   (plane + k) % grid.size[2]};
-                const cplx &cell = cells[((u64)at[2] * grid.size[1] + at[1]) * grid.size[0] + at[0]];
-                const double weight = (double)x[i] * y[j] * z[k];
-                sum[0] += weight * cell.x;
-                sum[1] += weight * cell.y;
-                scale += std::fabs(weight);
-            }
-}
 
 // The samples of a block are in one tile if it is copied, otherwise anywhere. `kind`: windows start anywhere there, in
 // one cell, or in one cell and its neighbours along x, or along z.
@@ -51,9 +23,7 @@ static bool interpolates(u32 count, int kind) {
         extent[axis] = STAGED ? std::min(TILE[axis], grid.size[axis] - first[axis]) : grid.size[axis];
         fixed[axis] = random_below(extent[axis]);
     }
-    window_polynomials polynomials;
-    for (auto &row : polynomials.of)
-        for (real &coefficient : row) coefficient = (real)random_between(-0.3, 0.3);
+    const window_polynomials polynomials = random_polynomials();
     std::vector<cplx> cells((size_t)grid.size[0] * grid.size[1] * grid.size[2]), values(count);
     for (cplx &cell : cells) cell = {(real)random_between(-1, 1), (real)random_between(-1, 1)};
     for (cplx &value : values) value.x = value.y = NAN;
@@ -89,10 +59,14 @@ static bool interpolates(u32 count, int kind) {
     device::launch(1, 32 * GATHER_WARPS, [&] { interpolate(polynomials, all); });
 
     for (u32 i = 0; i < count; i++) {
-        double sum[2], scale;
-        sum_expected(polynomials, grid, cells.data(), points[i], planes[i], sum, scale);
+        double re = 0, im = 0, scale = 0;
+        for_window(polynomials, grid, points[i], planes[i], [&](size_t cell, double weight) {
+            re += weight * cells[cell].x;
+            im += weight * cells[cell].y;
+            scale += std::fabs(weight);
+        });
         const cplx &found = values[has_order ? order[i] : i];
-        const double error = std::max(std::fabs(found.x - sum[0]), std::fabs(found.y - sum[1]));
+        const double error = std::max(std::fabs(found.x - re), std::fabs(found.y - im));
         if (!(error <= (DOUBLE ? 1e-13 : 1e-5) * scale)) return false;
     }
     return true;

@@ -1,14 +1,7 @@
 // Spreads random samples by the kernels of spreading.cu, and compares the grid with sums in double precision.
 #include "device.hpp"
 #include "kernels.h"
-
-#define TAPS_Y (DIM == 3 ? W : 1)
-
-#if FIXED_POINT
-static fraction random_offset() { return (fraction)generator(); }
-#else
-static fraction random_offset() { return (fraction)random_between(-1, 1); }
-#endif
+#include "windows.hpp"
 
 static layout random_grid() {
     layout grid;
@@ -109,9 +102,7 @@ static bool spreads(u32 n, int kind) {
     const samples input(grid, n, kind);
     const lists parts(grid, input);
     const size_t cells = (size_t)grid.size[0] * grid.size[1] * grid.size[2];
-    window_polynomials polynomials;
-    for (auto &row : polynomials.of)
-        for (real &coefficient : row) coefficient = (real)random_between(-0.3, 0.3);
+    const window_polynomials polynomials = random_polynomials();
     std::vector<cplx> found(cells, cplx{NAN, NAN}), partial(parts.partial_planes * 32, cplx{NAN, NAN});
     spreading all = {};
     all.grid = grid;
@@ -139,24 +130,12 @@ static bool spreads(u32 n, int kind) {
 
     std::vector<double> expected(2 * cells), scale(cells);
     for (u32 i = 0; i < n; i++) {
-        const point &p = input.points[i];
-        real x[W], y[W], z[W];
-        taps_at(polynomials, variable_of(p.t[0]), x);
-        taps_at(polynomials, variable_of(p.t[1]), y);
-        taps_at(polynomials, variable_of(p.t[2]), z);
-        if (DIM == 2) y[0] = 1;
         const cplx value = input.values[has_order ? input.order[i] : i];
-        for (u32 c = 0; c < W; c++)
-            for (u32 b = 0; b < TAPS_Y; b++)
-                for (u32 a = 0; a < W; a++) {
-                    const u32 at[3] = {(input.start(i, 0) + a) % grid.size[0], (input.start(i, 1) + b) % grid.size[1],
-                                       (input.start(i, 2) + c) % grid.size[2]};
-                    const size_t cell = ((size_t)at[2] * grid.size[1] + at[1]) * grid.size[0] + at[0];
-                    const double weight = (double)x[a] * y[b] * z[c];
-                    expected[2 * cell] += weight * value.x;
-                    expected[2 * cell + 1] += weight * value.y;
-                    scale[cell] += std::fabs(weight);
-                }
+        for_window(polynomials, grid, input.points[i], input.planes[i], [&](size_t cell, double weight) {
+            expected[2 * cell] += weight * value.x;
+            expected[2 * cell + 1] += weight * value.y;
+            scale[cell] += std::fabs(weight);
+        });
     }
     for (size_t cell = 0; cell < cells; cell++) {
         const double re = found[cell].x - expected[2 * cell], im = found[cell].y - expected[2 * cell + 1];

@@ -3,7 +3,6 @@
 
 use super::gpu::Gpu;
 use super::memory::DeviceArray;
-use super::sample_sort_config::has_fixed_points;
 use super::sort::{TileLayout, WHAT};
 use crate::backend::DevicePointer;
 use crate::base::error::Result;
@@ -16,8 +15,8 @@ const NO_RUN: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BinLayout {
-    size: [u32; 3],
-    width: u32,
+    pub size: [u32; 3],
+    pub width: u32,
     tiles_x: u32,
     tiles_y: u32,
     planes: u32,
@@ -29,11 +28,6 @@ impl BinLayout {
     /// Returns the number of cells of all axes, which have a table each.
     pub fn cells(&self) -> usize {
         self.size.iter().map(|&n| n as usize).sum()
-    }
-
-    /// Returns whether points of this plan are in fixed point.
-    pub fn has_fixed_points(&self, axes: usize, bytes: usize) -> bool {
-        has_fixed_points(axes, bytes, self.width as usize, self.size.map(|n| n as usize))
     }
 
     /// Returns the number of bins of a tile.

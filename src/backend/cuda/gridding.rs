@@ -9,7 +9,7 @@ use super::kernel_check::CheckArguments;
 use super::memory::DeviceArray;
 use super::runtime::{Function, Properties};
 use super::sample_sort::{self, sort_samples, Counts, SampleLists, SortedPoints};
-use super::sample_sort_config::{has_fixed_points, SortConfig};
+use super::sample_sort_config::SortConfig;
 use super::sort::{blocks, TileLayout, TileSegments, BLOCK, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, DeviceSliceMut, Span, MAX_DEGREE, MAX_WIDTH};
 use crate::base::error::{bail, checked_product, Result};
@@ -270,7 +270,7 @@ impl<T: Real> Gridder<T> {
         let gather_layout = gathering.layout(size);
         let sorted = sample_sort::bytes(
             samples,
-            &SortConfig::new(axes, real, has_fixed_points(axes, real, width, size), samples, properties.shared),
+            &SortConfig::new(axes, real, width, size, samples, properties.shared),
             [&layout, &gather_layout],
             taps,
             pairs,

@@ -408,9 +408,11 @@ pub fn padded_degree(degree: usize) -> usize {
 /// Returns the usual specialisations: windows for tolerances between 1e-2 and 1e-6.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![sort::kernels()];
-    let usual = [(2, 4, false), (2, 8, false), (3, 4, false), (3, 8, false), (3, 8, true)];
+    // Points are in fixed point for up to eight taps.
+    let usual = [(2, 4, 8), (2, 8, 8), (3, 4, 8), (3, 8, 8), (3, 8, 9)];
     for samples in [0, BUCKET_SORT] {
-        let sorting = |(axes, bytes, fixed)| SortConfig::new(axes, bytes, fixed, samples, DATA_CENTRE_SHARED).kernels();
+        let sorting =
+            |(axes, bytes, width)| SortConfig::new(axes, bytes, width, [1; 3], samples, DATA_CENTRE_SHARED).kernels();
         all.extend(usual.map(sorting));
     }
     for axes in [2, 3] {
@@ -442,8 +444,7 @@ pub fn plan_kernels<T: Real>(
     let size = three(grid);
     let spreading = SpreadingConfig::new(axes, width, bytes, size, samples, properties.capability);
     let gathering = InterpolationConfig::new(axes, width, bytes, size, samples, properties.shared);
-    let fixed = has_fixed_points(axes, bytes, width, size);
-    let sorting = SortConfig::new(axes, bytes, fixed, samples, properties.shared);
+    let sorting = SortConfig::new(axes, bytes, width, size, samples, properties.shared);
     let mut all = vec![sort::kernels(), sorting.kernels(), spreading.kernels(degree), gathering.kernels(degree)];
     let of_tiles = spreading.for_few_samples(properties, &spreading.layout(size), samples);
     all.extend(of_tiles.map(|of_tiles| of_tiles.kernels(degree)));

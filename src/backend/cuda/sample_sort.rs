@@ -283,8 +283,9 @@ pub fn sort_samples<T: Real, R>(
     meanwhile: impl FnOnce() -> Result<R>,
 ) -> Result<(SampleLists<T>, R)> {
     let (n, gathered) = (k[0].len(), gathering.samples);
-    let (layout, axes, bytes) = (&bins.tables.layout, k.len(), size_of::<T>());
-    let config = SortConfig::new(axes, bytes, layout.has_fixed_points(axes, bytes), n, gpu.properties().shared);
+    let layout = &bins.tables.layout;
+    let (width, size) = (layout.width as usize, layout.size.map(|n| n as usize));
+    let config = SortConfig::new(k.len(), size_of::<T>(), width, size, n, gpu.properties().shared);
     let functions = SortFunctions::new(gpu, config, layout)?;
     let sort = Sort::new(gpu)?;
     let (tiles, (gather_tiles, gather_span)) = (bins.spread_tiles, bins.gather_runs(gathering));

@@ -59,8 +59,10 @@ pub struct SortConfig {
 }
 
 impl SortConfig {
-    /// Chooses the number of samples of a block by its shared memory, of which a GPU has `shared` bytes.
-    pub fn new(axes: usize, bytes: usize, fixed: bool, samples: usize, shared: usize) -> Self {
+    /// Chooses the number of samples of a block by its shared memory, of which a GPU has `shared` bytes. The grid has
+    /// `size` cells, and windows have `width` taps.
+    pub fn new(axes: usize, bytes: usize, width: usize, size: [usize; 3], samples: usize, shared: usize) -> Self {
+        let fixed = has_fixed_points(axes, bytes, width, size);
         let (wide, many) = (samples >= MAX_NARROW, samples >= BUCKET_SORT);
         let staged = SortConfig { axes, bytes, rounds: ROUNDS, wide, many, staged: true, fixed };
         let has_room = staged.shared_of_bucket() + STATIC_OF_BUCKET + 4 * MAX_TABLE <= shared / 2;
@@ -202,14 +204,15 @@ mod tests {
     /// Checks that blocks of all kernels have the shared memory that they reserve.
     #[test]
     fn blocks_fit_every_gpu() {
-        for (axes, bytes, fixed) in [(2, 4, false), (2, 8, false), (3, 4, false), (3, 8, false), (3, 8, true)] {
+        for (axes, bytes, width) in [(2, 4, 8), (2, 8, 8), (3, 4, 8), (3, 8, 8), (3, 8, 9)] {
             for kilobytes in [48, 64, 96, 99, 163, 227] {
                 let shared = kilobytes << 10;
-                let config = SortConfig::new(axes, bytes, fixed, BUCKET_SORT, shared);
-                let what = format!("{axes} axes, {bytes} bytes, {fixed}, {kilobytes} KiB");
+                let config = SortConfig::new(axes, bytes, width, [1; 3], BUCKET_SORT, shared);
+                let what = format!("{axes} axes, {bytes} bytes, {width} taps, {kilobytes} KiB");
+                assert_eq!(config.fixed, (axes, bytes, width) == (3, 8, 8), "{what}");
                 assert!(config.shared() + STATIC_SHARED <= shared, "{what}");
                 assert!(config.shared_of_bucket() + 4 * MAX_TABLE + STATIC_OF_BUCKET <= shared, "{what}");
-                assert_eq!(config.staged, kilobytes == 227 && (bytes == 4 || fixed), "{what}");
+                assert_eq!(config.staged, kilobytes == 227 && (bytes == 4 || config.fixed), "{what}");
             }
         }
     }
