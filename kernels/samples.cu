@@ -2,8 +2,9 @@
 // it.
 //
 // Macros: DIM is 2 or 3. ROUNDS is the maximum number of samples per thread of a pass. If WIDE is 1, counts may exceed
-// 30 bits. If BUCKETS is 1, there are the kernels for many samples, of which a thread has up to BUCKET_ROUNDS. With
-// STAGED_BUCKETS 1 they copy records to shared memory. FIXED_POINT is described in segments.cuh.
+// 30 bits. LOOK_BACK is the number of blocks before its own whose counts a thread reads at once. If BUCKETS is 1, there
+// are the kernels for many samples, of which a thread has up to BUCKET_ROUNDS. With STAGED_BUCKETS 1 they copy records
+// to shared memory. FIXED_POINT is described in segments.cuh.
 //
 // A bin is a part of one plane of a tile of interpolation, small enough that all windows which start in it touch the
 // same tiles of spreading. The samples are sorted by bins with a stable radix sort from the lowest digit to the highest
@@ -21,8 +22,6 @@
 #define DIGIT_BITS 8
 #define DIGITS 256
 #define MAX_PASSES 4
-// Blocks before its own whose counts a thread reads at once.
-#define WINDOW 8
 // Nanoseconds between two reads of counts that are not there yet. Without a pause, the blocks that wait delay those
 // that they wait for: with five instead of four blocks per multiprocessor, a pass on an H200 took four times as long.
 #define PAUSE 40
@@ -40,10 +39,22 @@ typedef u32 state;
 #define INCLUSIVE ((state)2 << FLAG_SHIFT)
 #define COUNT_OF(s) ((s) & (PARTIAL - 1))
 
-// The grid, and the bins of a tile of interpolation: planes, and the classes of each plane along y and x.
+// A number, and 2^32 divided by it, rounded down (for 1, 2^32 - 1).
+struct divisor {
+    u32 value, reciprocal;
+};
+
+// x divided by the divisor, rounded down. The first quotient is at most 1 too small.
+__device__ __forceinline__ u32 quotient_of(u32 x, const divisor &by)
+{
+    const u32 quotient = __umulhi(x, by.reciprocal);
+    return quotient + (x - quotient * by.value >= by.value);
+}
+
+// The grid, the length of windows, and the number of bins of a tile of interpolation. Their keys follow one another.
 struct bin_layout {
     u32 size[3], width;
-    u32 tiles_x, tiles_y, planes, classes_y, classes_x;
+    divisor tile;
 };
 
 // A sample on its way. In fixed point it is a point with CELL_BITS bits for each of x, y and z, and its index is in
@@ -65,29 +76,45 @@ struct __align__(4 * sizeof(real)) record {
 };
 #endif
 
-// The lanes of the warp with the same digit, which has up to 9 bits. Faster than __match_any_sync for many digits.
-__device__ __forceinline__ u32 peers_of(u32 digit)
+// The lanes of the warp whose digit has the same bit.
+template <u32 BIT>
+__device__ __forceinline__ u32 same_bit(u32 digit)
 {
-    u32 peers = 0xffffffffu;
-    #pragma unroll
-    for (u32 bit = 0; bit <= DIGIT_BITS; bit++) {
-        const u32 set = __ballot_sync(0xffffffffu, digit >> bit & 1);
-        peers &= digit >> bit & 1 ? set : ~set;
-    }
-    return peers;
+#ifdef __CUDA_ARCH__
+    // Without this the compiler tests the bit twice, by seven instead of three instructions.
+    u32 same;
+    asm volatile("{ .reg .pred is_set; and.b32 %0, %1, %2; setp.ne.u32 is_set, %0, 0;"
+                 "  vote.sync.ballot.b32 %0, is_set, 0xffffffff; @!is_set not.b32 %0, %0; }"
+                 : "=&r"(same) : "r"(digit), "n"(BIT));
+    return same;
+#else
+    const u32 set = __ballot_sync(0xffffffffu, digit & BIT);
+    return digit & BIT ? set : ~set;
+#endif
+}
+
+// The existing lanes of the warp with the same digit. Faster than __match_any_sync for many digits.
+__device__ __forceinline__ u32 peers_of(u32 digit, bool exists)
+{
+    return __ballot_sync(0xffffffffu, exists) & same_bit<1>(digit) & same_bit<2>(digit) & same_bit<4>(digit)
+        & same_bit<8>(digit) & same_bit<16>(digit) & same_bit<32>(digit) & same_bit<64>(digit) & same_bit<128>(digit);
 }
 
 // Computes the first cell of a sample's window on one axis, and the sample's offset in it.
 __device__ __forceinline__ void locate(real k, u32 size, u32 width, u32 *cell, fraction *t)
 {
-    // In double precision: a grid position in single precision would cost two digits of the offset.
-    const double position = (double)k * size - 0.5 * width;
-    const double first = ceil(position);
+#if DOUBLE && !FIXED_POINT
+    const double position = k * size - 0.5 * width, first = ceil(position);
     const int start = (int)first;
-#if FIXED_POINT
-    *t = __double2uint_rn((first - position) * 4294967296.0); // at most 2^32 - 1
+    *t = 2 * (first - position) - 1;
 #else
-    *t = (real)(2.0 * (first - position) - 1.0);
+    // The position in units of 2^-32 of a cell: its addition to 3 2^51 rounds it, and it is in the sum's lower bits. It
+    // is shorter than 2^48. (A position in single precision would cost two digits of the offset.)
+    const double unit = 4294967296.0, sum = fma((double)k, unit * size, 6755399441055744.0 - 0.5 * unit * width);
+    const u64 bits = (u64)__double_as_longlong(sum);
+    const u32 below = (u32)bits;
+    const int start = (int)(bits >> 32) - 0x43380000 + (below != 0);
+    *t = fraction_of(0u - below);
 #endif
     // A grid is at least two windows long, so adding one period is enough.
     *cell = start < 0 ? start + size : start;
@@ -136,23 +163,15 @@ __device__ __forceinline__ located locate_record(const bin_layout &b, const reco
 #endif
 }
 
-// `cells` has, for each cell of x, then y, then z: the tile times 2^16, and the class (for z the plane) in the tile.
-__device__ __forceinline__ u32 key_of(const bin_layout &b, const u32 *cells, const located &at)
+// The key of a sample's bin: the sum of the parts that belong to the first cells of its window. `keys` has those of all
+// cells of x, then y, then z.
+__device__ __forceinline__ u32 key_of(const bin_layout &b, const u32 *keys, const located &at)
 {
-    const u32 x = cells[at.p.xy & 0xffff], y = cells[b.size[0] + (at.p.xy >> 16)];
-    const u32 z = cells[b.size[0] + b.size[1] + at.plane];
-    const u32 tile = ((z >> 16) * b.tiles_y + (y >> 16)) * b.tiles_x + (x >> 16);
-    return ((tile * b.planes + (z & 0xffff)) * b.classes_y + (y & 0xffff)) * b.classes_x + (x & 0xffff);
+    const u32 x = at.p.xy & 0xffff, y = b.size[0] + (at.p.xy >> 16), z = b.size[0] + b.size[1] + at.plane;
+    return keys[x] + keys[y] + keys[z];
 }
 
 #if DIM == 2
-
-// The tile of interpolation of a sample.
-__device__ __forceinline__ u32 tile_of(const bin_layout &b, const u32 *cells, const located &at)
-{
-    const u32 x = cells[at.p.xy], z = cells[b.size[0] + b.size[1] + at.plane];
-    return (z >> 16) * b.tiles_x + (x >> 16);
-}
 
 // The lanes that start a run: samples of one tile that follow one another in a warp.
 __device__ __forceinline__ u32 run_starts(u32 tile)
@@ -163,38 +182,25 @@ __device__ __forceinline__ u32 run_starts(u32 tile)
 
 #endif
 
-// The number of bins of a bucket, whose keys follow one another, and 2^32 divided by it, rounded down (for one bin,
-// 2^32 - 1).
-struct bucket_size {
-    u32 bins, reciprocal;
-};
-
-// The bucket of a key. The first quotient is at most 1 too small.
-__device__ __forceinline__ u32 bucket_of(const bucket_size &size, u32 key)
-{
-    const u32 quotient = __umulhi(key, size.reciprocal);
-    return quotient + (key - quotient * size.bins >= size.bins);
-}
-
-// Copies `count` entries of the table of cells to shared memory, where the lookups of a warp's lanes at random are
+// Copies `count` entries of the table of keys to shared memory, where the lookups of a warp's lanes at random are
 // faster. The block must synchronise before it uses the result. If `count` is 0, there is no room for the table.
-__device__ __forceinline__ const u32 *cells_in_shared(const u32 *cells, u32 count, u32 *room)
+__device__ __forceinline__ const u32 *keys_in_shared(const u32 *keys, u32 count, u32 *room)
 {
-    if (count == 0) return cells;
-    for (u32 i = threadIdx.x; i < count; i += SORT_THREADS) room[i] = cells[i];
+    if (count == 0) return keys;
+    for (u32 i = threadIdx.x; i < count; i += SORT_THREADS) room[i] = keys[i];
     return room;
 }
 
 // Counts the digits of all passes, [pass][digit], which are those of the keys' buckets. The last block replaces the
 // counts by their exclusive prefix sums. In 2D it counts the runs of samples, too.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 table,
-             bucket_size size, u32 passes, u32 *digits, u32 *done, u64 *runs)
+count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *keys, u32 table,
+             divisor size, u32 passes, u32 *digits, u32 *done, u64 *runs)
 {
     begin_kernel();
     __shared__ u32 bins[MAX_PASSES * DIGITS];
     __shared__ bool last;
-    cells = cells_in_shared(cells, table, (u32 *)shared);
+    keys = keys_in_shared(keys, table, (u32 *)shared);
     for (u32 i = threadIdx.x; i < passes * DIGITS; i += SORT_THREADS) bins[i] = 0;
     __syncthreads();
     u32 seen_runs = 0;
@@ -203,11 +209,11 @@ count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b
         const bool exists = first + threadIdx.x < n;
         const u64 m = exists ? first + threadIdx.x : n - 1;
         const located at = locate_input(b, kx, ky, kz, m);
-        const u32 bucket = bucket_of(size, key_of(b, cells, at));
+        const u32 key = key_of(b, keys, at), bucket = quotient_of(key, size);
         for (u32 p = 0; exists && p < passes; p++)
             atomicAdd(&bins[p * DIGITS + (bucket >> DIGIT_BITS * p & (DIGITS - 1))], 1u);
 #if DIM == 2
-        seen_runs += __popc(run_starts(tile_of(b, cells, at)));
+        seen_runs += __popc(run_starts(quotient_of(key, b.tile)));
 #endif
     }
     if (seen_runs && (threadIdx.x & 31) == 0) atomicAdd(runs, (u64)seen_runs);
@@ -310,15 +316,15 @@ __device__ __forceinline__ void begin_sample(const sort_arrays &a, u64 m, u32 nu
 }
 
 template <bool FIRST>
-__device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *cells, u64, u32 number)
+__device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *keys, u64, u32 number)
 {
-    if (!FIRST) return key_of(b, cells, locate_record(b, BLOCK_RECORDS[number]));
+    if (!FIRST) return key_of(b, keys, locate_record(b, BLOCK_RECORDS[number]));
     const real k[3] = {BLOCK_COORDINATES(0)[number], BLOCK_COORDINATES(1)[number], BLOCK_COORDINATES(2)[number]};
     const located at = locate_sample(b, k);
     const u32 x = at.p.xy & 0xffff, y = at.p.xy >> 16;
     BLOCK_HALVES(0)[number] = make_uint2(at.p.t[0], at.p.t[1]);
     BLOCK_HALVES(1)[number] = make_uint2(at.p.t[2], x | y << CELL_BITS | at.plane << 2 * CELL_BITS);
-    return key_of(b, cells, at);
+    return key_of(b, keys, at);
 }
 
 template <bool FIRST>
@@ -353,15 +359,15 @@ __device__ __forceinline__ void begin_sample(const sort_arrays &a, u64 m, u32 nu
 }
 
 template <bool FIRST>
-__device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *cells, u64 m, u32 number)
+__device__ __forceinline__ u32 take_key(const bin_layout &b, const u32 *keys, u64 block_first, u32 number)
 {
     record *r = BLOCK_RECORDS + number;
 #if HAS_KEY
     if (!FIRST) return r->key;
 #endif
-    const u32 key = key_of(b, cells, locate_sample(b, r->k));
+    const u32 key = key_of(b, keys, locate_sample(b, r->k));
     if (FIRST) {
-        r->index = (u32)m;
+        r->index = (u32)block_first + number;
 #if HAS_KEY
         r->key = key;
 #endif
@@ -378,14 +384,14 @@ __device__ __forceinline__ void write_sample(const sort_arrays &a, u64 to, u32 n
 #endif
 
 // Counts the digits of a warp's next samples, one per lane, and returns the digit times 2^16 plus the number of the
-// warp's samples before this one that have it. Lanes without a sample have the digit DIGITS.
-__device__ __forceinline__ u32 count_digit(u32 digit, u32 counts_of_warp[DIGITS])
+// warp's samples before this one that have it.
+__device__ __forceinline__ u32 count_digit(u32 digit, bool exists, u32 counts_of_warp[DIGITS])
 {
-    const u32 peers = peers_of(digit), before = __popc(peers & ((1u << (threadIdx.x & 31)) - 1));
+    const u32 peers = peers_of(digit, exists), before = __popc(peers & ((1u << (threadIdx.x & 31)) - 1));
     u32 seen = 0;
-    if (digit < DIGITS) seen = counts_of_warp[digit];
+    if (exists) seen = counts_of_warp[digit];
     __syncwarp();
-    if (digit < DIGITS && before == 0) counts_of_warp[digit] = seen + __popc(peers);
+    if (exists && before == 0) counts_of_warp[digit] = seen + __popc(peers);
     __syncwarp();
     return digit << 16 | (seen + before);
 }
@@ -403,34 +409,34 @@ __device__ __forceinline__ u32 sum_over_warps(u32 counts[SORT_WARPS][DIGITS])
     return sum;
 }
 
-// Publishes the block's counts of each digit and adds those of the blocks before it. A thread has one digit: `local` is
-// its first place in the block's sorted samples, and `base` the distance from there to its place in the output.
+// Publishes the block's counts of each digit and adds those of the blocks before it. `states` has those of LOOK_BACK
+// blocks before the first one, which stay 0. A thread has one digit: `local` is its first place in the block's sorted
+// samples, and `base` the distance from there to its place in the output.
 __device__ __forceinline__ void place_digits(u32 counts[SORT_WARPS][DIGITS], u32 block, const u32 *digits,
                                              volatile state *states, u32 *local, u32 *base)
 {
     const u32 d = threadIdx.x, count = sum_over_warps(counts);
-    states[(u64)block * DIGITS + d] = (block ? PARTIAL : INCLUSIVE) | count;
+    volatile state *own = states + (u64)(block + LOOK_BACK) * DIGITS + d, *at = own;
+    *own = (block ? PARTIAL : INCLUSIVE) | count;
     const u32 first = block_exclusive(count);
     u32 before = 0;
-    for (u32 at = block; at > 0;) {
-        state seen[WINDOW];
+    for (bool is_complete = block == 0; !is_complete;) {
+        state seen[LOOK_BACK];
         #pragma unroll
-        for (u32 i = 0; i < WINDOW; i++) seen[i] = at > i ? states[(u64)(at - 1 - i) * DIGITS + d] : INCLUSIVE;
+        for (int i = 0; i < LOOK_BACK; i++) seen[i] = at[-(i + 1) * DIGITS];
         u32 taken = 0;
-        bool done = false, waits = false;
+        bool is_there = true;
         #pragma unroll
-        for (u32 i = 0; i < WINDOW; i++) {
-            waits = waits || seen[i] < PARTIAL;
-            if (done || waits) continue;
-            before += (u32)COUNT_OF(seen[i]);
-            done = seen[i] >= INCLUSIVE;
-            taken++;
+        for (int i = 0; i < LOOK_BACK; i++) {
+            is_there = is_there && !is_complete && seen[i] >= PARTIAL;
+            before += is_there ? (u32)COUNT_OF(seen[i]) : 0;
+            taken += is_there;
+            is_complete = is_complete || (is_there && seen[i] >= INCLUSIVE);
         }
-        if (done) break;
-        at -= taken;
+        at -= taken * DIGITS;
         if (taken == 0) __nanosleep(PAUSE);
     }
-    if (block) states[(u64)block * DIGITS + d] = INCLUSIVE | (state)before + count;
+    if (block) *own = INCLUSIVE | (state)before + count;
     local[d] = first;
     base[d] = digits[d] + before - first;
 }
@@ -455,41 +461,40 @@ __device__ __forceinline__ void sort_numbers(const u32 (&places)[MOST], u32 own,
 // has samples that follow one another, up to ROUNDS per lane. They are copied to shared memory directly, because in
 // registers they would leave too few for loads and ranks.
 template <bool FIRST>
-__device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin_layout &b, const u32 *cells, u32 table,
-                                          bucket_size size, u32 shift, u32 rounds, const u32 *digits,
+__device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin_layout &b, const u32 *keys, u32 table,
+                                          divisor size, u32 shift, u32 rounds, const u32 *digits,
                                           volatile state *states, u32 *ticket)
 {
     // The sample that comes to each place, and its digit.
     unsigned short *source = (unsigned short *)(shared + BLOCK_BYTES);
     unsigned char *digit_of = (unsigned char *)(source + BLOCK_SAMPLES);
-    __shared__ u32 counts[SORT_WARPS][DIGITS], local[DIGITS], base[DIGITS], number;
+    __shared__ u32 counts[SORT_WARPS][DIGITS], local[DIGITS], base[DIGITS], started;
     const u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     // Blocks take their numbers when they start, so that a block waits only for blocks that run.
-    if (threadIdx.x == 0) number = atomicAdd(ticket, 1u);
+    if (threadIdx.x == 0) started = atomicAdd(ticket, 1u);
     for (u32 w = 0; w < SORT_WARPS; w++) counts[w][threadIdx.x] = 0;
-    if (FIRST || !HAS_KEY) cells = cells_in_shared(cells, table, (u32 *)(digit_of + BLOCK_SAMPLES));
+    if (FIRST || !HAS_KEY) keys = keys_in_shared(keys, table, (u32 *)(digit_of + BLOCK_SAMPLES));
     __syncthreads();
-    const u32 block = number, own = warp * 32 * rounds + lane;
-    const u64 block_first = (u64)block * SORT_THREADS * rounds, first = block_first + own;
+    const u32 block = started, own = warp * 32 * rounds + lane;
+    const u64 block_first = (u64)block * SORT_THREADS * rounds;
+    const u32 count = (u32)min((u64)SORT_THREADS * rounds, n - block_first);
     #pragma unroll
     for (u32 r = 0; r < ROUNDS; r++) {
         if (r >= rounds) break;
-        if (first + 32 * r < n) begin_sample<FIRST>(a, first + 32 * r, own + 32 * r);
+        const u32 number = own + 32 * r;
+        begin_sample<FIRST>(a, block_first + min(number, count - 1), number);
     }
     end_copies();
     u32 place[ROUNDS];
     #pragma unroll
     for (u32 r = 0; r < ROUNDS; r++) {
         if (r >= rounds) break;
-        const u64 m = first + 32 * r;
-        u32 digit = DIGITS;
-        if (m < n) digit = bucket_of(size, take_key<FIRST>(b, cells, m, own + 32 * r)) >> shift & (DIGITS - 1);
-        place[r] = count_digit(digit, counts[warp]);
+        const u32 number = own + 32 * r, key = take_key<FIRST>(b, keys, block_first, number);
+        place[r] = count_digit(quotient_of(key, size) >> shift & (DIGITS - 1), number < count, counts[warp]);
     }
     __syncthreads();
     place_digits(counts, block, digits, states, local, base);
     __syncthreads();
-    const u32 count = (u32)min((u64)SORT_THREADS * rounds, n - block_first);
     sort_numbers(place, own, rounds, count, local, counts[warp], source, digit_of);
     __syncthreads();
     for (u32 i = threadIdx.x; i < count; i += SORT_THREADS)
@@ -499,11 +504,11 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
 // Without the number of blocks the compiler would use 32 registers, and a pass in double precision take a fifth longer.
 #define SORT_PASS(NAME, FIRST)                                                                                         \
     extern "C" __global__ void __launch_bounds__(SORT_THREADS, 2)                                                      \
-    NAME(sort_arrays a, u64 n, bin_layout b, const u32 *cells, u32 table, bucket_size size, u32 shift, u32 rounds,     \
+    NAME(sort_arrays a, u64 n, bin_layout b, const u32 *keys, u32 table, divisor size, u32 shift, u32 rounds,     \
          const u32 *digits, state *states, u32 *ticket)                                                                \
     {                                                                                                                  \
         begin_kernel();                                                                                                \
-        sort_pass<FIRST>(a, n, b, cells, table, size, shift, rounds, digits, states, ticket);                          \
+        sort_pass<FIRST>(a, n, b, keys, table, size, shift, rounds, digits, states, ticket);                          \
     }
 SORT_PASS(sort_first, true)
 SORT_PASS(sort_next, false)
@@ -543,24 +548,24 @@ __device__ __forceinline__ u32 index_of(const record_arrays &sorted, u64 i, cons
 // Writes the points of sorted samples and their order, and marks the first sample of each bin. Bins without samples
 // keep 0xffffffff: the starts of bins are the minima of all following bins, see `fill_starts`.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-settle(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, sorted_points to, u32 *starts)
+settle(record_arrays sorted, u64 n, bin_layout b, const u32 *keys, sorted_points to, u32 *starts)
 {
     begin_kernel();
-    __shared__ u32 keys[SORT_THREADS];
+    __shared__ u32 of_thread[SORT_THREADS];
     const u64 i = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     u32 key = 0;
     if (i < n) {
         const record r = sorted.records[i];
         const located at = locate_record(b, r);
-        key = key_of(b, cells, at);
+        key = key_of(b, keys, at);
         write_point(to, i, at, index_of(sorted, i, r));
     }
-    keys[threadIdx.x] = key;
+    of_thread[threadIdx.x] = key;
     __syncthreads();
     if (i >= n) return;
     bool first = i == 0;
-    if (threadIdx.x > 0) first = keys[threadIdx.x - 1] != key;
-    else if (i > 0) first = key_of(b, cells, locate_record(b, sorted.records[i - 1])) != key;
+    if (threadIdx.x > 0) first = of_thread[threadIdx.x - 1] != key;
+    else if (i > 0) first = key_of(b, keys, locate_record(b, sorted.records[i - 1])) != key;
     if (first) starts[key] = (u32)i;
 }
 
@@ -575,32 +580,32 @@ settle(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, sorted_point
 // Estimates the samples of the longest bucket: `most` of `drawn` samples are in one bucket. Each is drawn from another
 // part of the input. Places within the parts vary, because spokes are periodic.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-draw_samples(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *cells, bucket_size size,
+draw_samples(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *keys, divisor size,
              u32 drawn, u32 *counts, u32 *most)
 {
     begin_kernel();
     const u32 i = blockIdx.x * SORT_THREADS + threadIdx.x;
     if (i >= drawn) return;
     const u64 part = n / drawn, m = i * part + (i * 2654435761u >> 8) % part;
-    const u32 bucket = bucket_of(size, key_of(b, cells, locate_input(b, kx, ky, kz, m)));
+    const u32 bucket = quotient_of(key_of(b, keys, locate_input(b, kx, ky, kz, m)), size);
     const u32 count = atomicAdd(&counts[bucket], 1u) + 1;
     if (count > *(volatile u32 *)most) atomicMax(most, count);
 }
 
-__device__ __forceinline__ u32 key_at(const record *r, const bin_layout &b, const u32 *cells)
+__device__ __forceinline__ u32 key_at(const record *r, const bin_layout &b, const u32 *keys)
 {
 #if HAS_KEY
     return r->key;
 #else
     record copy;
     copy_record(&copy, r);
-    return key_of(b, cells, locate_record(b, copy));
+    return key_of(b, keys, locate_record(b, copy));
 #endif
 }
 
 // Finds the first sample of each bucket by bisection; begins[buckets] = n.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS)
-find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, bucket_size size, u32 buckets, u32 *begins)
+find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *keys, divisor size, u32 buckets, u32 *begins)
 {
     begin_kernel();
     const u32 bucket = blockIdx.x * SORT_THREADS + threadIdx.x;
@@ -608,7 +613,7 @@ find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, bucket
     u64 low = 0, high = n;
     while (low < high) {
         const u64 middle = low + (high - low) / 2;
-        if (bucket_of(size, key_at(sorted + middle, b, cells)) < bucket) low = middle + 1;
+        if (quotient_of(key_at(sorted + middle, b, keys), size) < bucket) low = middle + 1;
         else high = middle;
     }
     begins[bucket] = (u32)low;
@@ -619,22 +624,22 @@ find_buckets(const record *sorted, u64 n, bin_layout b, const u32 *cells, bucket
 // by their registers, so that the cache has room for their records. Longer buckets are sorted in parts, after counting
 // the samples of each bin.
 extern "C" __global__ void __launch_bounds__(SORT_THREADS, STAGED_BUCKETS ? 2 : sizeof(record) == 32 ? 3 : 4)
-sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 table, const u32 *begins,
-             bucket_size size, u64 bins, sorted_points to, u32 *starts)
+sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *keys, u32 table, const u32 *begins,
+             divisor size, u64 bins, sorted_points to, u32 *starts)
 {
     begin_kernel();
     __shared__ unsigned short source[BUCKET_SAMPLES];
     __shared__ unsigned char digit_of[BUCKET_SAMPLES];
     __shared__ u32 counts[SORT_WARPS][DIGITS], local[DIGITS], base[DIGITS];
-    const u32 d = threadIdx.x, warp = d >> 5, lane = d & 31, bucket = blockIdx.x, first_bin = bucket * size.bins;
+    const u32 d = threadIdx.x, warp = d >> 5, lane = d & 31, bucket = blockIdx.x, first_bin = bucket * size.value;
     const u32 begin = begins[bucket], end = begins[bucket + 1];
     const bool is_long = end - begin > BUCKET_SAMPLES;
     record_arrays part_of = {(record *)shared, (u32 *)((record *)shared + BUCKET_SAMPLES)};
-    cells = cells_in_shared(cells, table, (u32 *)(shared + STAGED_BUCKETS * BUCKET_SAMPLES * RECORD_BYTES));
+    keys = keys_in_shared(keys, table, (u32 *)(shared + STAGED_BUCKETS * BUCKET_SAMPLES * RECORD_BYTES));
     base[d] = 0;
     __syncthreads();
     for (u32 i = begin + d; is_long && i < end; i += SORT_THREADS)
-        atomicAdd(&base[key_at(sorted.records + i, b, cells) - first_bin], 1u);
+        atomicAdd(&base[key_at(sorted.records + i, b, keys) - first_bin], 1u);
     for (u32 part = begin;; part += BUCKET_SAMPLES) {
         const u32 count = min(end - part, BUCKET_SAMPLES), rounds = (count + SORT_THREADS - 1) / SORT_THREADS;
         const u32 own = warp * 32 * rounds + lane;
@@ -651,15 +656,16 @@ sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 ta
         for (u32 first = 0; first < BUCKET_ROUNDS; first += LOADS) {
             if (first >= rounds) break;
             u32 digits[LOADS];
+            bool exists[LOADS];
             #pragma unroll
             for (u32 r = 0; r < LOADS; r++) {
                 const u32 number = own + 32 * (first + r);
-                const bool exists = first + r < rounds && number < count;
-                digits[r] = exists ? key_at(part_of.records + number, b, cells) - first_bin : DIGITS;
+                exists[r] = first + r < rounds && number < count;
+                digits[r] = exists[r] ? key_at(part_of.records + number, b, keys) - first_bin : 0;
             }
             #pragma unroll
             for (u32 r = 0; r < LOADS && first + r < BUCKET_ROUNDS; r++)
-                place[first + r] = count_digit(digits[r], counts[warp]);
+                place[first + r] = count_digit(digits[r], exists[r], counts[warp]);
         }
         __syncthreads();
         const u32 total = sum_over_warps(counts);
@@ -667,7 +673,7 @@ sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 ta
         if (part == begin) {
             base[d] = begin + (is_long ? block_exclusive(base[d]) : local[d]);
             const u64 bin = (u64)first_bin + d;
-            if (d < size.bins && bin < bins) starts[bin] = base[d];
+            if (d < size.value && bin < bins) starts[bin] = base[d];
             if (bucket == 0 && d == 0) starts[bins] = (u32)n;
         }
         __syncthreads();
@@ -692,9 +698,9 @@ sort_buckets(record_arrays sorted, u64 n, bin_layout b, const u32 *cells, u32 ta
 
 // Writes the samples of each tile of interpolation, a run after the other, so that neighbours in the input stay
 // neighbours. The order of runs may differ from time to time, since the sums of a sample do not depend on it. `starts`
-// has the first place of each bin; that of a tile's first bin of `span` counts the samples that have been written.
+// has the first place of each bin; that of a tile's first bin counts the samples that have been written.
 extern "C" __global__ void __launch_bounds__(256)
-write_tile_samples(const real *kx, const real *kz, u64 n, bin_layout b, const u32 *cells, u32 span, u32 *starts,
+write_tile_samples(const real *kx, const real *kz, u64 n, bin_layout b, const u32 *keys, u32 *starts,
                    tile_sample *samples)
 {
     begin_kernel();
@@ -704,12 +710,12 @@ write_tile_samples(const real *kx, const real *kz, u64 n, bin_layout b, const u3
     u32 tile = 0xffffffff;
     if (m < n) {
         at = locate_input(b, kx, nullptr, kz, m);
-        tile = tile_of(b, cells, at);
+        tile = quotient_of(key_of(b, keys, at), b.tile);
     }
     const u32 heads = run_starts(tile), up_to_lane = 0xffffffff >> (31 - lane);
     const u32 head = 31 - __clz(heads & up_to_lane), later = heads & ~up_to_lane;
     u32 place = 0;
-    if (m < n && lane == head) place = atomicAdd(&starts[tile * span], (later ? __ffs(later) - 1 : 32) - lane);
+    if (m < n && lane == head) place = atomicAdd(&starts[tile * b.tile.value], (later ? __ffs(later) - 1 : 32) - lane);
     place = __shfl_sync(0xffffffffu, place, head) + lane - head;
     if (m < n) samples[place] = {{at.p.t[0], at.p.t[2]}, at.p.xy | at.plane << 16, (u32)m};
 }
@@ -720,7 +726,8 @@ write_tile_samples(const real *kx, const real *kz, u64 n, bin_layout b, const u3
 struct run_layout {
     u32 size_z, depth, width;
     u32 tiles[3];
-    u32 runs_y, runs_x;
+    u32 runs_y;
+    divisor runs_x, runs_of_plane;
 };
 
 // A run of samples that touch a tile.
@@ -728,40 +735,49 @@ struct run {
     u32 first, count;
 };
 
-// The `nth` run of a tile; its plane is nth / (runs_y runs_x). `rows` has the tile and class of interpolation of each
-// run along y, [tile][runs_y]; `columns` the tile, the first class and the number of classes along x, [tile][runs_x].
-// Runs that a tile does not have are 0xffffffff.
-__device__ __forceinline__ run run_of(const run_layout &l, const bin_layout &b, const u32 *cells, const u32 *rows,
-                                      const u32 *columns, const u32 *starts, u32 tile, u32 nth)
+// The runs of one tile, its first plane, and the number of planes in which windows that touch it start. A row is the
+// part of the keys of a run's bins that comes from y. A column is that from x, times 2^8, plus the number of bins. Runs
+// that the tile does not have are 0xffffffff.
+struct runs_of_tile {
+    const u32 *rows, *columns;
+    u32 first_plane, planes;
+};
+
+// `rows` and `columns` have those of all tiles, [tile][runs_y] and [tile][runs_x].
+__device__ __forceinline__ runs_of_tile find_runs(const run_layout &l, const u32 *rows, const u32 *columns, u32 tile)
 {
-    const u32 plane = nth / (l.runs_y * l.runs_x), j = nth / l.runs_x % l.runs_y, i = nth % l.runs_x;
     const u32 tile_x = tile % l.tiles[0], yz = tile / l.tiles[0];
     const u32 tile_y = yz % l.tiles[1], first_plane = yz / l.tiles[1] * l.depth;
-    const u32 row = rows[tile_y * l.runs_y + j], column = columns[tile_x * l.runs_x + i];
-    const u32 planes = min(l.depth, l.size_z - first_plane) + l.width - 1;
-    if (plane >= planes || row == 0xffffffffu || column == 0xffffffffu) return {0, 0};
-    int z = (int)(first_plane + plane) - (int)(l.width - 1);
+    return {rows + tile_y * l.runs_y, columns + tile_x * l.runs_x.value, first_plane,
+            min(l.depth, l.size_z - first_plane) + l.width - 1};
+}
+
+// The `nth` run of a tile. `keys_z` are the keys of cells of z.
+__device__ __forceinline__ run run_of(const run_layout &l, const runs_of_tile &of, const u32 *keys_z, const u32 *starts,
+                                      u32 nth)
+{
+    const u32 plane = quotient_of(nth, l.runs_of_plane), rest = nth - plane * l.runs_of_plane.value;
+    if (plane >= of.planes) return {0, 0};
+    const u32 j = quotient_of(rest, l.runs_x), row = of.rows[j], column = of.columns[rest - j * l.runs_x.value];
+    if (row == 0xffffffffu || column == 0xffffffffu) return {0, 0};
+    int z = (int)(of.first_plane + plane) - (int)(l.width - 1);
     if (z < 0) z += l.size_z;
-    const u32 of_z = cells[b.size[0] + b.size[1] + z];
-    const u32 at = ((of_z >> 16) * b.tiles_y + (row >> 16)) * b.tiles_x + (column >> 16);
-    const u32 bin = ((at * b.planes + (of_z & 0xffff)) * b.classes_y + (row & 0xffff)) * b.classes_x
-        + (column >> 8 & 0xff);
-    const u32 first = starts[bin];
+    const u32 bin = keys_z[z] + row + (column >> 8), first = starts[bin];
     return {first, starts[bin + (column & 0xff)] - first};
 }
 
 // Counts the samples that touch each tile of spreading; a warp counts one tile.
 extern "C" __global__ void __launch_bounds__(256)
-count_touching(run_layout l, bin_layout b, const u32 *cells, const u32 *rows, const u32 *columns, const u32 *starts,
-               u32 *counts)
+count_touching(run_layout l, const u32 *keys_z, const u32 *rows, const u32 *columns, const u32 *starts, u32 *counts)
 {
     begin_kernel();
     const u32 tile = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x & 31;
     if (tile >= l.tiles[0] * l.tiles[1] * l.tiles[2]) return;
-    const u32 runs = (l.depth + l.width - 1) * l.runs_y * l.runs_x;
+    const runs_of_tile of = find_runs(l, rows, columns, tile);
+    const u32 runs = of.planes * l.runs_of_plane.value;
     u32 sum = 0;
     #pragma unroll 4
-    for (u32 r = lane; r < runs; r += 32) sum += run_of(l, b, cells, rows, columns, starts, tile, r).count;
+    for (u32 r = lane; r < runs; r += 32) sum += run_of(l, of, keys_z, starts, r).count;
     #pragma unroll
     for (u32 step = 16; step; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
     if (lane == 0) counts[tile] = sum;
@@ -777,16 +793,55 @@ __device__ __forceinline__ u32 lane_of(u32 sums, u32 i)
     return low;
 }
 
+// The bits of all lanes of the warp.
+__device__ __forceinline__ u32 bits_of_warp(u32 bits)
+{
+#if __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(0xffffffffu, bits);
+#else
+    #pragma unroll
+    for (u32 step = 16; step; step /= 2) bits |= __shfl_xor_sync(0xffffffffu, bits, step);
+    return bits;
+#endif
+}
+
+// Writes entries `low` to `high` of the runs of a warp's lanes to `list`; a lane's run begins with entry `start`. The
+// runs of 32 entries are found by the bits of those with which they begin. `differences` is shared memory of the warp.
+__device__ __forceinline__ void list_runs(const run &mine, u32 start, u32 low, u32 high, u32 *list, u32 *differences)
+{
+    const u32 lane = threadIdx.x & 31, up_to_lane = 0xffffffff >> (31 - lane);
+    const bool is_empty = mine.count == 0;
+    const u32 filled = __ballot_sync(0xffffffffu, !is_empty);
+    if (!is_empty) differences[__popc(filled & up_to_lane) - 1] = mine.first - start;
+    __syncwarp();
+    // Of the lane's run among those that are not empty.
+    const u32 difference = differences[lane];
+    __syncwarp();
+    u32 before = __popc(__ballot_sync(0xffffffffu, !is_empty && start < low)) - 1;
+    // The place of the run's first entry relative to those of the warp, which an empty run never reaches.
+    u32 place = is_empty ? 0xffffffff : start - low;
+    u32 *to = list + low + lane;
+    for (u32 entry = low + lane; entry - lane < high; entry += 32) {
+        const u32 starts = bits_of_warp(place < 32 ? 1u << place : 0);
+        const u32 sample = __shfl_sync(0xffffffffu, difference, before + __popc(starts & up_to_lane)) + entry;
+        if (entry < high) *to = sample;
+        before += __popc(starts);
+        place -= 32;
+        to += 32;
+    }
+}
+
 // Writes the list of each segment of a tile of spreading, sorted by the windows' first planes, and the segment; a warp
 // writes one. Segments past the last one are empty. Segments of tiles with several segments have planes. Tiles of 2 to
 // `few` segments go to the front of `cut`, tiles of more to its end, in any order: tiles share no cells. `cuts` has the
 // numbers of both, and the most segments of a tile.
 extern "C" __global__ void __launch_bounds__(256)
-list_touching(run_layout l, bin_layout b, const u32 *cells, const u32 *rows, const u32 *columns, const u32 *starts,
+list_touching(run_layout l, const u32 *keys_z, const u32 *rows, const u32 *columns, const u32 *starts,
               const u64 *tile_starts, const u64 *firsts, u64 room, u32 few, u32 *list, segment *segments, u32 *planes,
               cut_tile *cut, u64 *cuts)
 {
     begin_kernel();
+    __shared__ u32 differences[8][32];
     const u64 s = (u64)blockIdx.x * 8 + threadIdx.x / 32;
     const u32 lane = threadIdx.x & 31, tiles = l.tiles[0] * l.tiles[1] * l.tiles[2];
     if (s >= room) return;
@@ -799,22 +854,17 @@ list_touching(run_layout l, bin_layout b, const u32 *cells, const u32 *rows, con
         // Pieces of equal length: all / pieces or one more.
         const u32 part = all / pieces, more = all % pieces;
         const u32 from = nth * part + (nth < more ? nth : more), end = from + part + (nth < more);
-        const u32 per_plane = l.runs_y * l.runs_x, runs = (l.depth + l.width - 1) * per_plane;
+        const runs_of_tile of = find_runs(l, rows, columns, tile);
+        const u32 runs = of.planes * l.runs_of_plane.value;
         u32 done = 0, lowest = 0, highest = 0;
         for (u32 r = 0; r < runs && done < end; r += 32) {
-            run mine = {0, 0};
-            if (r + lane < runs) mine = run_of(l, b, cells, rows, columns, starts, tile, r + lane);
+            const run mine = run_of(l, of, keys_z, starts, r + lane);
             const u32 sums = warp_inclusive(mine.count), total = __shfl_sync(0xffffffffu, sums, 31);
             const u32 low = from > done ? from - done : 0, high = min(total, end - done);
             if (low < high) {
-                if (done + low == from) lowest = (r + lane_of(sums, low)) / per_plane;
-                if (done + high == end) highest = (r + lane_of(sums, high - 1)) / per_plane;
-            }
-            for (u32 base = low; base < high; base += 32) {
-                const u32 i = min(base + lane, high - 1), at = lane_of(sums, i);
-                const u32 first = __shfl_sync(0xffffffffu, mine.first, at);
-                const u32 before = __shfl_sync(0xffffffffu, sums - mine.count, at);
-                if (base + lane < high) list[begin + done + i] = first + (i - before);
+                if (done + low == from) lowest = quotient_of(r + lane_of(sums, low), l.runs_of_plane);
+                if (done + high == end) highest = quotient_of(r + lane_of(sums, high - 1), l.runs_of_plane);
+                list_runs(mine, sums - mine.count, low, high, list + begin + done, differences[threadIdx.x / 32]);
             }
             done += total;
         }

@@ -12,6 +12,16 @@ typedef u32 fraction;
 typedef real fraction;
 #endif
 
+// The offset from its value in units of 2^-32 of a cell.
+__device__ __forceinline__ fraction fraction_of(u32 offset)
+{
+#if FIXED_POINT
+    return offset;
+#else
+    return (int)(offset - 0x80000000u) * (real)(1.0 / 2147483648.0);
+#endif
+}
+
 // The variable of the taps' polynomials, -1 to 1.
 __device__ __forceinline__ real variable_of(fraction t)
 {

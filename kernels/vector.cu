@@ -375,6 +375,10 @@ static __device__ u64 ordered_bits(double x) {
     return bits < 0 ? ~(u64)bits : (u64)bits | 1ull << 63;
 }
 
+// Numbers of a block that are checked at once. A thread reads all of its numbers before it writes any, because the
+// compiler cannot know that the arrays do not overlap.
+#define CHECKED (8 * THREADS)
+
 // Finds the smallest and the largest of n numbers from[i stride], and the first that is not within [low, high], such
 // as NaN. The results are maxima of integers, and 0 at first: found[0] = ~ordered bits of the smallest, found[1] =
 // ordered bits of the largest, found[2] = ~index. Unless `to` is null, to[i] = from[i stride]. If `wraps` is set,
@@ -384,19 +388,26 @@ check_values(const real *from, u64 n, u64 stride, double low, double high, real 
              u64 *found) {
     begin_kernel();
     __shared__ u64 of_warp[3][THREADS / 32];
-    double least = 1.0 / 0.0, largest = -1.0 / 0.0;
+    real least = 1.0 / 0.0, largest = -1.0 / 0.0;
     u64 first = ~0ull;
-    #pragma unroll 4
-    for EACH(i, n) {
-        real k = from[i * stride];
-        double x = k;
-        if (x < least) least = x;
-        if (x > largest) largest = x;
-        if (!(x >= low && x <= high) && i < first) first = i;
-        if (to) {
-            if (wraps && x < -0.5) k = (real)-0.5;
-            if (wraps && x >= 0.5) k = (real)top;
-            to[i] = k;
+    for (u64 start = (u64)blockIdx.x * CHECKED; start < n; start += (u64)gridDim.x * CHECKED) {
+        real numbers[CHECKED / THREADS];
+        #pragma unroll
+        for (int j = 0; j < CHECKED / THREADS; j++) {
+            u64 i = start + j * THREADS + threadIdx.x;
+            numbers[j] = from[(i < n ? i : n - 1) * stride];
+        }
+        #pragma unroll
+        for (int j = 0; j < CHECKED / THREADS; j++) {
+            u64 i = start + j * THREADS + threadIdx.x;
+            real x = numbers[j];
+            if (x < least) least = x;
+            if (x > largest) largest = x;
+            if (i >= n) continue;
+            if (!(x >= low && x <= high) && i < first) first = i;
+            if (wraps && x < (real)-0.5) x = (real)-0.5;
+            if (wraps && x >= (real)0.5) x = (real)top;
+            if (to) to[i] = x;
         }
     }
     u64 best[3] = {~ordered_bits(least), ordered_bits(largest), ~first};

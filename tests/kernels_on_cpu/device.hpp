@@ -193,8 +193,10 @@ inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
 inline int __ffs(unsigned x) { return __builtin_ffs(x); }
 inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned long long)x * y >> 32; }
-inline unsigned __double2uint_rn(double x) {
-    return (unsigned)std::min(std::max(std::nearbyint(x), 0.0), 4294967295.0);
+inline long long __double_as_longlong(double x) {
+    long long bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    return bits;
 }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 template <class A, class B>

@@ -1,4 +1,5 @@
-// Sorts random samples by the kernels of samples.cu, and compares all that they write with a stable sort.
+// Sorts random samples by the kernels of samples.cu, and compares all that they write with a stable sort. Lists the
+// samples of tiles by them, and compares with a list from the same tables of runs.
 #include "device.hpp"
 #include "kernels.h"
 
@@ -9,9 +10,11 @@
 // Tiles of 16 x 8 x 8 cells (16 x 8 in 2D), and classes of cells in them.
 struct plan {
     bin_layout layout;
-    std::vector<u32> cells;
+    std::vector<u32> keys;
     u32 bins;
 };
+
+static divisor divisor_of(u32 value) { return {value, value == 1 ? 0xffffffffu : (u32)((1ull << 32) / value)}; }
 
 static plan random_plan() {
     plan p = {};
@@ -20,16 +23,17 @@ static plan random_plan() {
     const u32 tile[3] = {16, DIM == 3 ? 8u : 1u, 8};
     std::copy(size, size + 3, b.size);
     b.width = 2 + random_below(7);
-    b.planes = 8;
-    b.classes_x = 1 + random_below(4);
-    b.classes_y = DIM == 3 ? 1 + random_below(5) : 1;
-    b.tiles_x = (size[0] + 15) / 16;
-    b.tiles_y = (size[1] + tile[1] - 1) / tile[1];
-    p.bins = b.tiles_x * b.tiles_y * ((size[2] + 7) / 8) * b.planes * b.classes_y * b.classes_x;
-    const u32 classes[3] = {b.classes_x, b.classes_y, b.planes};
-    for (int axis = 0; axis < 3; axis++)
+    const u32 classes[3] = {1 + random_below(4), DIM == 3 ? 1 + random_below(5) : 1, 8};
+    // The distances between the keys of neighbouring classes and tiles.
+    const u32 of_class[3] = {1, classes[0], classes[0] * classes[1]};
+    b.tile = divisor_of(classes[0] * classes[1] * classes[2]);
+    p.bins = b.tile.value;
+    for (int axis = 0; axis < 3; axis++) {
         for (u32 cell = 0; cell < size[axis]; cell++)
-            p.cells.push_back(cell / tile[axis] << 16 | cell % tile[axis] * classes[axis] / tile[axis]);
+            p.keys.push_back(cell / tile[axis] * p.bins
+                             + cell % tile[axis] * classes[axis] / tile[axis] * of_class[axis]);
+        p.bins *= (size[axis] + tile[axis] - 1) / tile[axis];
+    }
     return p;
 }
 
@@ -47,9 +51,7 @@ static expected_sample locate_expected(const plan &p, const real k[3]) {
         cell[axis] = (u32)((int)first < 0 ? (int)first + (int)b.size[axis] : (int)first);
         e.offset[axis] = first - position;
     }
-    const u32 x = p.cells[cell[0]], y = p.cells[b.size[0] + cell[1]], z = p.cells[b.size[0] + b.size[1] + cell[2]];
-    const u32 tile = ((z >> 16) * b.tiles_y + (y >> 16)) * b.tiles_x + (x >> 16);
-    e.key = ((tile * b.planes + (z & 0xffff)) * b.classes_y + (y & 0xffff)) * b.classes_x + (x & 0xffff);
+    e.key = p.keys[cell[0]] + p.keys[b.size[0] + cell[1]] + p.keys[b.size[0] + b.size[1] + cell[2]];
     e.xy = cell[0] | cell[1] << 16;
     e.plane = cell[2];
     return e;
@@ -67,7 +69,7 @@ static bool is_offset(const point &p, const expected_sample &e) {
 static bool sorts(u64 n, u32 bins_of_bucket, int kind) {
     const plan p = random_plan();
     const bin_layout &b = p.layout;
-    const u32 *cells = p.cells.data();
+    const u32 *keys = p.keys.data();
     std::vector<real> k[3];
     for (auto &axis : k) {
         const double place = random_between(-0.5, 0.499);
@@ -85,8 +87,8 @@ static bool sorts(u64 n, u32 bins_of_bucket, int kind) {
     }
     std::stable_sort(order.begin(), order.end(), [&](u32 i, u32 j) { return expected[i].key < expected[j].key; });
 
-    const u32 rounds = 1 + random_below(ROUNDS), table = random_below(2) ? (u32)p.cells.size() : 0;
-    const bucket_size size = {bins_of_bucket, bins_of_bucket == 1 ? 0xffffffffu : (u32)((1ull << 32) / bins_of_bucket)};
+    const u32 rounds = 1 + random_below(ROUNDS), table = random_below(2) ? (u32)p.keys.size() : 0;
+    const divisor size = divisor_of(bins_of_bucket);
     const u32 buckets = (p.bins + bins_of_bucket - 1) / bins_of_bucket;
     u32 passes = 1;
     while ((u64)1 << DIGIT_BITS * passes < buckets) passes++;
@@ -94,7 +96,7 @@ static bool sorts(u64 n, u32 bins_of_bucket, int kind) {
     u32 done = 0;
     u64 runs = 0;
     device::launch(3, SORT_THREADS, [&] {
-        count_digits(k[0].data(), k[1].data(), k[2].data(), n, b, cells, table, size, passes, digits.data(), &done,
+        count_digits(k[0].data(), k[1].data(), k[2].data(), n, b, keys, table, size, passes, digits.data(), &done,
                      &runs);
     });
     std::vector<record> records[2] = {std::vector<record>(n), std::vector<record>(n)};
@@ -102,11 +104,11 @@ static bool sorts(u64 n, u32 bins_of_bucket, int kind) {
     const auto arrays = [&](u32 i) { return record_arrays{records[i % 2].data(), indices[i % 2].data()}; };
     const u32 blocks = (u32)((n + SORT_THREADS * rounds - 1) / (SORT_THREADS * rounds));
     for (u32 pass = 0; pass < passes; pass++) {
-        std::vector<state> states((size_t)blocks * DIGITS);
+        std::vector<state> states((size_t)(blocks + LOOK_BACK) * DIGITS);
         u32 ticket = 0;
         const sort_arrays a = {{k[0].data(), k[1].data(), k[2].data()}, arrays(pass), arrays(pass + 1)};
         device::launch(blocks, SORT_THREADS, [&] {
-            (pass == 0 ? sort_first : sort_next)(a, n, b, cells, table, size, DIGIT_BITS * pass, rounds,
+            (pass == 0 ? sort_first : sort_next)(a, n, b, keys, table, size, DIGIT_BITS * pass, rounds,
                                                  digits.data() + pass * DIGITS, states.data(), &ticket);
         });
     }
@@ -119,14 +121,14 @@ static bool sorts(u64 n, u32 bins_of_bucket, int kind) {
 #if BUCKETS
     std::vector<u32> begins(buckets + 1, ~0u);
     device::launch((buckets + SORT_THREADS) / SORT_THREADS, SORT_THREADS, [&] {
-        find_buckets(sorted.records, n, b, cells, size, buckets, begins.data());
+        find_buckets(sorted.records, n, b, keys, size, buckets, begins.data());
     });
     device::launch(buckets, SORT_THREADS, [&] {
-        sort_buckets(sorted, n, b, cells, table, begins.data(), size, p.bins, to, starts.data());
+        sort_buckets(sorted, n, b, keys, table, begins.data(), size, p.bins, to, starts.data());
     });
 #else
     device::launch((u32)((n + SORT_THREADS - 1) / SORT_THREADS), SORT_THREADS, [&] {
-        settle(sorted, n, b, cells, to, starts.data());
+        settle(sorted, n, b, keys, to, starts.data());
     });
     // As `fill_starts` of sort.cu.
     starts[p.bins] = (u32)n;
@@ -146,8 +148,117 @@ static bool sorts(u64 n, u32 bins_of_bucket, int kind) {
     return true;
 }
 
+// A number of samples of a bin: none, a few, or many.
+static u32 random_count() { return random_below(3) ? random_below(3) : random_below(2) ? 0 : random_below(400); }
+
+static u32 random_key(u32 bins) { return random_below(4) ? random_below(bins) : 0xffffffffu; }
+
+// Lists the samples of tiles whose runs are any bins, in segments of a few samples.
+static bool lists() {
+    const u32 bins = 40 + random_below(100), third = bins / 3;
+    std::vector<u32> starts(1, 0);
+    for (u32 bin = 0; bin < bins; bin++) starts.push_back(starts.back() + random_count());
+    run_layout l = {};
+    l.width = 1 + random_below(8);
+    l.depth = 1 + random_below(16);
+    l.size_z = l.width + random_below(40);
+    const u32 runs_x = 1 + random_below(3);
+    l.runs_y = 1 + random_below(3);
+    l.runs_x = divisor_of(runs_x);
+    l.runs_of_plane = divisor_of(runs_x * l.runs_y);
+    const u32 tiles_x = 1 + random_below(3), tiles_y = 1 + random_below(3);
+    const u32 tiles_z = (l.size_z + l.depth - 1) / l.depth, tiles = tiles_x * tiles_y * tiles_z;
+    std::copy_n(std::vector<u32>{tiles_x, tiles_y, tiles_z}.begin(), 3, l.tiles);
+    std::vector<u32> keys, rows, columns;
+    for (u32 z = 0; z < l.size_z; z++) keys.push_back(random_below(third));
+    for (u32 i = 0; i < tiles_y * l.runs_y; i++) rows.push_back(random_key(third));
+    for (u32 i = 0; i < tiles_x * runs_x; i++) {
+        const u32 key = random_key(third - 3);
+        columns.push_back(key == 0xffffffffu ? key : key << 8 | (1 + random_below(3)));
+    }
+
+    // The samples of each tile, with the plane of each.
+    std::vector<std::vector<std::pair<u32, u32>>> expected(tiles);
+    for (u32 tile = 0; tile < tiles; tile++) {
+        const u32 first_plane = tile / (tiles_x * tiles_y) * l.depth;
+        const u32 row = tile / tiles_x % tiles_y * l.runs_y, column = tile % tiles_x * runs_x;
+        for (u32 plane = 0; plane < std::min(l.depth, l.size_z - first_plane) + l.width - 1; plane++)
+            for (u32 j = row; j < row + l.runs_y; j++)
+                for (u32 i = column; i < column + runs_x; i++) {
+                    if (rows[j] == 0xffffffffu || columns[i] == 0xffffffffu) continue;
+                    const u32 z = (first_plane + plane + l.size_z - (l.width - 1)) % l.size_z;
+                    const u32 bin = keys[z] + rows[j] + (columns[i] >> 8);
+                    for (u32 s = starts[bin]; s < starts[bin + (columns[i] & 0xff)]; s++)
+                        expected[tile].push_back({s, plane});
+                }
+    }
+
+    std::vector<u32> counts(tiles, ~0u);
+    device::launch((tiles + 7) / 8, 256, [&] {
+        count_touching(l, keys.data(), rows.data(), columns.data(), starts.data(), counts.data());
+    });
+    const u32 longest = 20 + random_below(300), few = 2 + random_below(3);
+    std::vector<u64> tile_starts(1, 0), firsts(1, 0);
+    for (u32 tile = 0; tile < tiles; tile++) {
+        if (counts[tile] != expected[tile].size()) return false;
+        tile_starts.push_back(tile_starts.back() + counts[tile]);
+        firsts.push_back(firsts.back() + (counts[tile] + longest - 1) / longest);
+    }
+    const u64 room = firsts.back() + random_below(20), unwritten = ~0u;
+    // Four entries more, which nothing may write.
+    std::vector<u32> list(tile_starts.back() + 4, unwritten), planes(room, unwritten);
+    std::vector<segment> segments(room);
+    std::vector<cut_tile> cut(tiles);
+    u64 cuts[3] = {0, 0, 0};
+    device::launch((u32)((room + 7) / 8), 256, [&] {
+        list_touching(l, keys.data(), rows.data(), columns.data(), starts.data(), tile_starts.data(), firsts.data(),
+                      room, few, list.data(), segments.data(), planes.data(), cut.data(), cuts);
+    });
+
+    u64 most = 0, numbers[2] = {0, 0};
+    for (u32 tile = 0; tile < tiles; tile++) {
+        const u64 pieces = firsts[tile + 1] - firsts[tile];
+        for (u32 i = 0; i < counts[tile]; i++)
+            if (list[tile_starts[tile] + i] != expected[tile][i].first) return false;
+        u64 next = tile_starts[tile];
+        for (u64 s = firsts[tile]; s < firsts[tile + 1]; s++) {
+            const segment &of = segments[s];
+            if (of.first != next || of.count == 0 || of.count > longest || of.tile != tile) return false;
+            next += of.count;
+            if (planes[s] != of.planes || (pieces == 1) != (of.planes == 0)) return false;
+            for (u32 i = 0; pieces > 1 && i < of.count; i++) {
+                // A window of the sample touches these planes of the tile.
+                const int plane = (int)expected[tile][of.first - tile_starts[tile] + i].second;
+                const int low = std::max(plane - (int)l.width + 1, 0), high = std::min(plane + 1, (int)l.depth);
+                if (low < of.plane || high > of.plane + (int)of.planes) return false;
+            }
+        }
+        if (next != tile_starts[tile + 1]) return false;
+        if (pieces > 1) {
+            numbers[pieces > few]++;
+            most = std::max(most, pieces);
+        }
+    }
+    for (u64 s = firsts.back(); s < room; s++)
+        if (segments[s].count || planes[s]) return false;
+    for (u32 i = 0; i < 4; i++)
+        if (list[tile_starts.back() + i] != (u32)unwritten) return false;
+    if (cuts[0] != numbers[0] || cuts[1] != numbers[1] || cuts[2] != most) return false;
+    for (u64 i = 0; i < cuts[0] + cuts[1]; i++) {
+        const cut_tile &of = cut[i < cuts[0] ? i : tiles - 1 - (i - cuts[0])];
+        const u64 pieces = firsts[of.tile + 1] - firsts[of.tile];
+        if (of.segment != firsts[of.tile] || of.segments != pieces || (pieces > few) != (i >= cuts[0])) return false;
+    }
+    return true;
+}
+
 int main(int, char **arguments) {
     generator.seed(std::strtoull(arguments[1], nullptr, 10));
+    for (int i = 0; i < 20; i++)
+        if (!lists()) {
+            std::printf("lists of tiles, number %d\n", i);
+            return 1;
+        }
     for (u64 n : {1, 300, 12000})
         for (u32 bins_of_bucket : BUCKETS ? std::vector<u32>{48, 215} : std::vector<u32>{1})
             for (int kind = 0; kind < 3; kind++)

@@ -3,6 +3,7 @@
 
 use super::gpu::Gpu;
 use super::memory::DeviceArray;
+use super::sample_sort_config::Divisor;
 use super::sort::{TileLayout, WHAT};
 use crate::backend::DevicePointer;
 use crate::base::error::Result;
@@ -11,17 +12,14 @@ use std::sync::Arc;
 /// Value of a run that a tile does not have.
 const NO_RUN: u32 = u32::MAX;
 
-/// The grid and the bins of a tile, in the form of the kernels.
+/// The grid, the length of windows, and the tiles of interpolation, in the form of the kernels.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct BinLayout {
     pub size: [u32; 3],
     pub width: u32,
-    tiles_x: u32,
-    tiles_y: u32,
-    planes: u32,
-    classes_y: u32,
-    classes_x: u32,
+    /// Number of bins of a tile, whose keys follow one another.
+    tile: Divisor,
 }
 
 impl BinLayout {
@@ -32,7 +30,7 @@ impl BinLayout {
 
     /// Returns the number of bins of a tile.
     pub fn span(&self) -> usize {
-        (self.planes * self.classes_y * self.classes_x) as usize
+        self.tile.value as usize
     }
 }
 
@@ -45,7 +43,8 @@ pub struct RunLayout {
     width: u32,
     tiles: [u32; 3],
     runs_y: u32,
-    runs_x: u32,
+    runs_x: Divisor,
+    runs_of_plane: Divisor,
 }
 
 /// The division of samples into segments for interpolation.
@@ -60,7 +59,7 @@ pub struct GatherSegments {
 /// The bins of a grid. They do not depend on the samples.
 pub struct Bins {
     pub tables: BinTables,
-    /// [`BinTables::cells`], [`BinTables::rows`] and [`BinTables::columns`], one after the other.
+    /// [`BinTables::keys`], [`BinTables::rows`] and [`BinTables::columns`], one after the other.
     device: DeviceArray<u32>,
     /// Number of tiles of interpolation, and of spreading.
     gather_tiles: usize,
@@ -72,7 +71,7 @@ impl Bins {
     pub fn new(gpu: &Gpu, axes: usize, width: usize, spread: TileLayout, gather: TileLayout) -> Result<Arc<Self>> {
         let tables = BinTables::new(axes, width, spread, gather);
         let (gather_tiles, spread_tiles) = (gather.count(tables.layout.span())?, spread.count(1)?);
-        let all = [&tables.cells[..], &tables.rows, &tables.columns].concat();
+        let all = [&tables.keys[..], &tables.rows, &tables.columns].concat();
         Ok(Arc::new(Bins { device: gpu.send(&all, WHAT)?, tables, gather_tiles, spread_tiles }))
     }
 
@@ -89,10 +88,15 @@ impl Bins {
         }
     }
 
-    /// Returns the addresses of the tables of cells, rows and columns.
-    pub fn pointers(&self) -> [DevicePointer<u32>; 3] {
-        let (cells, rows) = (self.tables.cells.len(), self.tables.rows.len());
-        [0, cells, cells + rows].map(|at| self.device.pointer().offset(at))
+    /// Returns the address of the table of keys.
+    pub fn keys(&self) -> DevicePointer<u32> {
+        self.device.pointer()
+    }
+
+    /// Returns the addresses of the keys of cells of z, and of the tables of rows and columns.
+    pub fn runs(&self) -> [DevicePointer<u32>; 3] {
+        let (keys, rows) = (self.tables.keys.len(), self.tables.rows.len());
+        [keys - self.tables.layout.size[2] as usize, keys, keys + rows].map(|at| self.keys().offset(at))
     }
 }
 
@@ -100,8 +104,9 @@ impl Bins {
 pub struct BinTables {
     pub layout: BinLayout,
     pub runs: RunLayout,
-    /// Tile and class of each cell of x, then y; tile and plane of each cell of z.
-    cells: Vec<u32>,
+    /// Parts of keys, for each cell of x, then y, then z. The sum of those of a window's first cells is the key, which
+    /// is the number of the bin. Bins are in the order of z, y and x of the tile, then plane, then classes of y and x.
+    keys: Vec<u32>,
     /// Runs along y and x of the tiles of spreading, see `run_of` in kernels/samples.cu.
     rows: Vec<u32>,
     columns: Vec<u32>,
@@ -120,8 +125,8 @@ pub fn tiles_touched(layout: &TileLayout, taps: [usize; 3]) -> usize {
     touched(0) * touched(1) * touched(2)
 }
 
-/// Returns the tile of interpolation of each cell of an axis, times 2^16, and the class of the cell in the tile. All
-/// windows that start in one class touch the same tiles of spreading. `taps` is the window's length.
+/// Returns the class of each cell of an axis in its tile of interpolation, and the number of classes. All windows that
+/// start in one class touch the same tiles of spreading. `taps` is the window's length.
 fn classes(size: usize, gather: usize, spread: usize, taps: usize) -> (Vec<u32>, usize) {
     let mut cut = vec![false; size];
     for start in (0..size).step_by(spread) {
@@ -135,7 +140,7 @@ fn classes(size: usize, gather: usize, spread: usize, taps: usize) -> (Vec<u32>,
             _ => class + u32::from(cut[cell]),
         };
         most = most.max(class);
-        ((cell / gather) as u32) << 16 | class
+        class
     });
     (cells.collect(), most as usize + 1)
 }
@@ -162,7 +167,16 @@ impl BinTables {
         let taps_y = if axes == 3 { width } else { 1 };
         let (x, classes_x) = classes(size[0], gather_tile[0], spread_tile[0], width);
         let (y, classes_y) = classes(size[1], gather_tile[1], spread_tile[1], taps_y);
-        let z = (0..size[2]).map(|cell| ((cell / gather_tile[2]) as u32) << 16 | (cell % gather_tile[2]) as u32);
+        let z = (0..size[2]).map(|cell| (cell % gather_tile[2]) as u32);
+        // The distances between the keys of neighbouring classes, planes and tiles.
+        let plane = (classes_y * classes_x) as u32;
+        let span = gather.tile[2] * plane;
+        let (row, slab) = (gather.tiles[0] * span, gather.tiles[0] * gather.tiles[1] * span);
+        let keys = |classes: Vec<u32>, axis: usize, tile: u32, class: u32| -> Vec<u32> {
+            let of = |(cell, of_class)| (cell / gather_tile[axis]) as u32 * tile + of_class * class;
+            classes.into_iter().enumerate().map(of).collect()
+        };
+        let (x, y, z) = (keys(x, 0, span, 1), keys(y, 1, row, classes_x as u32), keys(z.collect(), 2, slab, plane));
 
         let row = |cells: &mut dyn Iterator<Item = usize>| {
             let mut row: Vec<u32> = cells.map(|cell| y[cell]).collect();
@@ -171,14 +185,14 @@ impl BinTables {
         };
         let rows = touching_cells(size[1], spread_tile[1], taps_y).map(|mut cells| row(&mut cells)).collect();
         let column = |cells: &mut dyn Iterator<Item = usize>| {
-            // Runs are tile times 2^16, first class times 2^8, number of classes.
+            // Runs are the first key times 2^8, plus the number of keys.
             let mut column: Vec<u32> = Vec::new();
-            for at in cells.map(|cell| x[cell]) {
-                let (tile, class) = (at >> 16, at & 0xffff);
+            for key in cells.map(|cell| x[cell]) {
+                assert!(key < NO_RUN >> 8);
                 match column.last_mut() {
-                    Some(run) if *run >> 16 == tile && (*run >> 8 & 0xff) + (*run & 0xff) == class + 1 => {}
-                    Some(run) if *run >> 16 == tile && (*run >> 8 & 0xff) + (*run & 0xff) == class => *run += 1,
-                    _ => column.push(tile << 16 | class << 8 | 1),
+                    Some(run) if (*run >> 8) + (*run & 0xff) == key + 1 => {}
+                    Some(run) if (*run >> 8) + (*run & 0xff) == key => *run += 1,
+                    _ => column.push(key << 8 | 1),
                 }
             }
             column
@@ -186,26 +200,19 @@ impl BinTables {
         let columns = touching_cells(size[0], spread_tile[0], width).map(|mut cells| column(&mut cells)).collect();
         let ((rows, runs_y), (columns, runs_x)) = (flattened(rows), flattened(columns));
 
-        let layout = BinLayout {
-            size: spread.size,
-            width: width as u32,
-            tiles_x: gather.tiles[0],
-            tiles_y: gather.tiles[1],
-            planes: gather.tile[2],
-            classes_y: classes_y as u32,
-            classes_x: classes_x as u32,
-        };
+        let layout = BinLayout { size: spread.size, width: width as u32, tile: Divisor::new(span as usize) };
         let runs = RunLayout {
             size_z: spread.size[2],
             depth: spread.tile[2],
             width: width as u32,
             tiles: spread.tiles,
             runs_y: runs_y as u32,
-            runs_x: runs_x as u32,
+            runs_x: Divisor::new(runs_x),
+            runs_of_plane: Divisor::new(runs_y * runs_x),
         };
         let touched = tiles_touched(&spread, [width, taps_y, width]);
-        let (cells, mean_touched) = (x.into_iter().chain(y).chain(z).collect(), spread.expected_pairs(width, 1));
-        BinTables { layout, runs, cells, rows, columns, touched, mean_touched }
+        let (keys, mean_touched) = ([x, y, z].concat(), spread.expected_pairs(width, 1));
+        BinTables { layout, runs, keys, rows, columns, touched, mean_touched }
     }
 }
 
@@ -218,10 +225,8 @@ mod tests {
 
     /// Returns the bin of a cell, as `key_of` in kernels/samples.cu.
     fn bin_of(t: &BinTables, [x, y, z]: [usize; 3]) -> usize {
-        let (b, size) = (&t.layout, t.layout.size.map(|n| n as usize));
-        let [x, y, z] = [t.cells[x], t.cells[size[0] + y], t.cells[size[0] + size[1] + z]];
-        let tile = ((z >> 16) * b.tiles_y + (y >> 16)) * b.tiles_x + (x >> 16);
-        (((tile * b.planes + (z & 0xffff)) * b.classes_y + (y & 0xffff)) * b.classes_x + (x & 0xffff)) as usize
+        let size = t.layout.size.map(|n| n as usize);
+        (t.keys[x] + t.keys[size[0] + y] + t.keys[size[0] + size[1] + z]) as usize
     }
 
     /// Returns the first bin and the number of bins of a run, as `run_of` in kernels/samples.cu.
@@ -229,15 +234,12 @@ mod tests {
         let (l, b) = (&t.runs, &t.layout);
         let first_plane = tile[2] as u32 * l.depth;
         let planes = l.depth.min(l.size_z - first_plane) + l.width - 1;
-        let (row, column) = (t.rows[tile[1] * l.runs_y as usize + j], t.columns[tile[0] * l.runs_x as usize + i]);
+        let (row, column) = (t.rows[tile[1] * l.runs_y as usize + j], t.columns[tile[0] * l.runs_x.value as usize + i]);
         if plane as u32 >= planes || row == NO_RUN || column == NO_RUN {
             return 0..0;
         }
         let z = (first_plane + plane as u32 + l.size_z - (l.width - 1)) % l.size_z;
-        let of_z = t.cells[(b.size[0] + b.size[1] + z) as usize];
-        let at = ((of_z >> 16) * b.tiles_y + (row >> 16)) * b.tiles_x + (column >> 16);
-        let bin =
-            ((at * b.planes + (of_z & 0xffff)) * b.classes_y + (row & 0xffff)) * b.classes_x + (column >> 8 & 0xff);
+        let bin = t.keys[(b.size[0] + b.size[1] + z) as usize] + row + (column >> 8);
         bin as usize..(bin + (column & 0xff)) as usize
     }
 
@@ -257,7 +259,8 @@ mod tests {
         {
             let mut seen = std::collections::HashMap::new();
             for plane in 0..(t.runs.depth + t.runs.width - 1) as usize {
-                for (j, i) in (0..t.runs.runs_y as usize).flat_map(|j| (0..t.runs.runs_x as usize).map(move |i| (j, i)))
+                for (j, i) in
+                    (0..t.runs.runs_y as usize).flat_map(|j| (0..t.runs.runs_x.value as usize).map(move |i| (j, i)))
                 {
                     for bin in bins_of_run(&t, tile, [plane, j, i]) {
                         assert!(seen.insert(bin, plane).is_none(), "bin {bin} twice");

@@ -6,7 +6,7 @@ use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
 use super::sample_sort_config::{
-    bucket_bins, passes, BucketSize, SortConfig, DIGITS, DIGIT_BITS, MAX_PASSES, ROUNDS, THREADS,
+    bucket_bins, passes, Divisor, SortConfig, DIGITS, DIGIT_BITS, LOOK_BACK, MAX_PASSES, ROUNDS, THREADS,
 };
 use super::sort::{blocks, scan_states, Length, ScanTask, Sort, TileLayout, TileSegments, BLOCK, SCHEDULE_ZEROS, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, Span};
@@ -223,7 +223,7 @@ pub fn bytes(
 /// The kernels of kernels/samples.cu on one GPU.
 struct SortFunctions {
     config: SortConfig,
-    /// Number of cells of the table in shared memory.
+    /// Number of keys of the table in shared memory.
     table: usize,
     count_digits: Function,
     sort_first: Function,
@@ -292,8 +292,7 @@ pub fn sort_samples<T: Real, R>(
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
     let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins, zeros.count_at(CountAt::Runs))?;
     let counts = count_touching(gpu, &functions, bins, &starts)?;
-    let [cells, rows, columns] = bins.pointers();
-    let (layout, runs) = (bins.tables.layout, bins.tables.runs);
+    let ([keys_z, rows, columns], runs) = (bins.runs(), bins.tables.runs);
     let made_meanwhile = meanwhile()?;
     let prefix = |n: usize| gpu.array::<u64>(n + 1, WHAT);
     let (tile_starts, firsts, gather_firsts) = (prefix(tiles)?, prefix(tiles)?, prefix(gather_tiles)?);
@@ -332,7 +331,7 @@ pub fn sort_samples<T: Real, R>(
     // segments, and for all tiles.
     unsafe {
         launch!(gpu, &functions.list_touching, blocks_of_warps(room), BLOCK, 0;
-            runs, layout, cells, rows, columns, starts.pointer(), tile_starts.pointer(), firsts.pointer(), room as u64,
+            runs, keys_z, rows, columns, starts.pointer(), tile_starts.pointer(), firsts.pointer(), room as u64,
             FEW_SEGMENTS, list.pointer(), spread_segments.segments.pointer(), planes.pointer(), cut_tiles.pointer(),
             zeros.count_at(CountAt::CutTiles))
     };
@@ -366,13 +365,12 @@ fn count_touching(
     bins: &Bins,
     starts: &DeviceArray<u32>,
 ) -> Result<DeviceArray<u32>> {
-    let (tiles, [cells, rows, columns]) = (bins.spread_tiles, bins.pointers());
+    let (tiles, runs, [keys_z, rows, columns]) = (bins.spread_tiles, bins.tables.runs, bins.runs());
     let counts = gpu.array::<u32>(tiles, WHAT)?;
-    let (layout, runs) = (bins.tables.layout, bins.tables.runs);
     // SAFETY: the kernel's parameters are these; it reads the starts of bins and writes one count per tile.
     unsafe {
         launch!(gpu, &functions.count_touching, blocks_of_warps(tiles), BLOCK, 0;
-            runs, layout, cells, rows, columns, starts.pointer(), counts.pointer())
+            runs, keys_z, rows, columns, starts.pointer(), counts.pointer())
     };
     Ok(counts)
 }
@@ -389,12 +387,12 @@ fn tile_samples<T: Real>(
     assert!(k.len() == 2 && size_of::<T>() == 4);
     let write = gpu.function(&functions.config.kernels(), "write_tile_samples", 0)?;
     let samples = gpu.array::<T>(4 * k[0].len(), WHAT)?;
-    let (layout, [cells, ..]) = (bins.tables.layout, bins.pointers());
+    let (layout, keys) = (bins.tables.layout, bins.keys());
     // SAFETY: the kernel's parameters are these; it reads both coordinates of all samples. It writes as many samples of
     // a tile as there are points of it, from the first of these on, and may change `starts`, which nothing reads later.
     unsafe {
         launch!(gpu, &write, blocks(k[0].len()), BLOCK, 0;
-            k[0].pointer(), k[1].pointer(), k[0].len() as u64, layout, cells, layout.span() as u32, starts.pointer(),
+            k[0].pointer(), k[1].pointer(), k[0].len() as u64, layout, keys, starts.pointer(),
             samples.pointer())
     };
     Ok(samples)
@@ -414,7 +412,7 @@ impl<T: Real> Sorter<'_, T> {
     /// Returns the kernels that sort buckets and the number of bins of each, or `None` if a pass is faster, also
     /// because one bucket has too many samples.
     fn buckets(&self) -> Result<Option<(&BucketFunctions, usize)>> {
-        let (gpu, layout, [cells, ..]) = (self.gpu, self.bins.tables.layout, self.bins.pointers());
+        let (gpu, layout, keys) = (self.gpu, self.bins.tables.layout, self.bins.keys());
         let Some(functions) = &self.functions.buckets else { return Ok(None) };
         let Some(size) = bucket_bins(self.samples, self.bins.count()) else { return Ok(None) };
         let buckets = self.bins.count().div_ceil(size);
@@ -424,7 +422,7 @@ impl<T: Real> Sorter<'_, T> {
         // of each one's bucket and the number after the counts.
         unsafe {
             launch!(gpu, &functions.draw_samples, blocks(DRAWN), BLOCK, 0;
-                kx, ky, kz, self.samples as u64, layout, cells, BucketSize::new(size), DRAWN as u32, counts.pointer(),
+                kx, ky, kz, self.samples as u64, layout, keys, Divisor::new(size), DRAWN as u32, counts.pointer(),
                 most)
         };
         let mut longest = [0];
@@ -434,20 +432,15 @@ impl<T: Real> Sorter<'_, T> {
 
     /// Sorts by `passes` digits of the keys' buckets, of `size` bins each. Returns the records, whose memory has room
     /// for the lists of tiles too, and others of the same number if there are any. Adds the number of runs to `runs`.
-    fn sort(
-        &self,
-        passes: usize,
-        size: BucketSize,
-        runs: DevicePointer<u64>,
-    ) -> Result<(Records<T>, Option<Records<T>>)> {
+    fn sort(&self, passes: usize, size: Divisor, runs: DevicePointer<u64>) -> Result<(Records<T>, Option<Records<T>>)> {
         let SortFunctions { config, table, .. } = self.functions;
-        let (gpu, n, table_cells) = (self.gpu, self.samples, *table as u32);
+        let (gpu, n, table_keys) = (self.gpu, self.samples, *table as u32);
         assert!(passes <= MAX_PASSES);
         let rounds = config.rounds(n);
         let pass_blocks = n.div_ceil(THREADS * rounds);
         // Numbers of 32 bits, in words of 64: counts of digits, a counter of finished blocks, and for each pass a
         // counter of started blocks and the states of blocks.
-        let states = checked_product(&[pass_blocks, if config.wide { DIGITS } else { DIGITS / 2 }], WHAT)?;
+        let states = checked_product(&[LOOK_BACK + pass_blocks, if config.wide { DIGITS } else { DIGITS / 2 }], WHAT)?;
         let mut parts = Parts::default();
         let at_digits = parts.add(MAX_PASSES * DIGITS / 2);
         let at_tickets = parts.add(1 + MAX_PASSES);
@@ -455,14 +448,14 @@ impl<T: Real> Sorter<'_, T> {
         let zeros = gpu.zeros::<u64>(parts.0, WHAT)?;
         let word = |at: usize| zeros.pointer().offset(at);
 
-        let (layout, [cells, ..], [kx, ky, kz]) = (self.bins.tables.layout, self.bins.pointers(), self.k);
+        let (layout, keys, [kx, ky, kz]) = (self.bins.tables.layout, self.bins.keys(), self.k);
         let samples = n as u64;
         let counting = [n.div_ceil(4 * THREADS).min(8 * gpu.properties().multiprocessors as usize) as u32, 1, 1];
         // SAFETY: the kernel's parameters are these; it reads n samples and counts in memory for all digits. Its shared
         // memory has room for the table.
         unsafe {
             launch!(gpu, &self.functions.count_digits, counting, BLOCK, 4 * table;
-                kx, ky, kz, samples, layout, cells, table_cells, size, passes as u32, word(at_digits.start),
+                kx, ky, kz, samples, layout, keys, table_keys, size, passes as u32, word(at_digits.start),
                 word(at_tickets.start), runs)
         };
         let lists = list_room(self.bins.tables.mean_touched * n as f64);
@@ -479,7 +472,7 @@ impl<T: Real> Sorter<'_, T> {
             // for all its blocks and shared memory for its records and the table.
             unsafe {
                 launch!(gpu, function, [pass_blocks as u32, 1, 1], BLOCK, config.shared() + 4 * table;
-                    arrays, samples, layout, cells, table_cells, size, shift, rounds as u32, digits, states, ticket)
+                    arrays, samples, layout, keys, table_keys, size, shift, rounds as u32, digits, states, ticket)
             };
             if let Some(from) = from.as_mut().filter(|_| pass + 1 < passes) {
                 std::mem::swap(from, &mut to);
@@ -513,7 +506,7 @@ fn sort_points<T: Real>(
     let sorter = Sorter { gpu, functions, bins, samples: n, k: axes };
     let buckets = sorter.buckets()?;
     let passes = passes(count) - usize::from(buckets.is_some());
-    let (sorted, free) = sorter.sort(passes, BucketSize::new(buckets.map_or(1, |(_, size)| size)), runs)?;
+    let (sorted, free) = sorter.sort(passes, Divisor::new(buckets.map_or(1, |(_, size)| size)), runs)?;
     // The points take the place of the records before the last pass.
     let free = free.map_or_else(|| Records::new(gpu, &functions.config, n, 0), Ok)?;
     let points = SortedPoints {
@@ -527,9 +520,9 @@ fn sort_points<T: Real>(
         order: points.order.pointer(),
     };
     let mut starts = gpu.array::<u32>(count + 1, WHAT)?;
-    let (layout, [cells, ..], samples) = (bins.tables.layout, bins.pointers(), n as u64);
+    let (layout, keys, samples) = (bins.tables.layout, bins.keys(), n as u64);
     if let Some((bucket_functions, size)) = buckets {
-        let (buckets, size) = (count.div_ceil(size), BucketSize::new(size));
+        let (buckets, size) = (count.div_ceil(size), Divisor::new(size));
         let (begins, table) = (gpu.array::<u32>(buckets + 1, WHAT)?, functions.table);
         let shared = functions.config.shared_of_bucket() + 4 * table;
         // SAFETY: the kernels' parameters are these. They read n records, and write the beginnings of buckets, their
@@ -537,9 +530,9 @@ fn sort_points<T: Real>(
         // bucket if they are copied there.
         unsafe {
             launch!(gpu, &bucket_functions.find_buckets, blocks(buckets + 1), BLOCK, 0;
-                sorted.records.pointer(), samples, layout, cells, size, buckets as u32, begins.pointer());
+                sorted.records.pointer(), samples, layout, keys, size, buckets as u32, begins.pointer());
             launch!(gpu, &bucket_functions.sort_buckets, [buckets as u32, 1, 1], BLOCK, shared;
-                sorted.pointers(), samples, layout, cells, table as u32, begins.pointer(), size, count as u64, to,
+                sorted.pointers(), samples, layout, keys, table as u32, begins.pointer(), size, count as u64, to,
                 starts.pointer())
         };
     } else {
@@ -548,7 +541,7 @@ fn sort_points<T: Real>(
         // SAFETY: the kernel's parameters are these; it reads n records, and writes n points and the starts of bins.
         unsafe {
             launch!(gpu, &functions.settle, blocks(n), BLOCK, 0;
-                sorted.pointers(), samples, layout, cells, to, starts.pointer())
+                sorted.pointers(), samples, layout, keys, to, starts.pointer())
         };
         sort.fill_starts(&starts, n, zeros.view());
     }

@@ -10,6 +10,8 @@ pub const DIGITS: usize = 1 << DIGIT_BITS;
 pub const MAX_PASSES: usize = 4;
 /// Maximum number of samples per thread of a pass.
 pub const ROUNDS: usize = 8;
+/// Blocks before its own whose counts a thread of a pass reads at once.
+pub const LOOK_BACK: usize = 8;
 /// Static shared memory of a block of a pass, rounded up.
 const STATIC_SHARED: usize = 12 << 10;
 /// Maximum number of cells of all axes whose table is copied to shared memory.
@@ -81,6 +83,7 @@ impl SortConfig {
             ("DIM", self.axes),
             ("ROUNDS", self.rounds),
             ("WIDE", wide),
+            ("LOOK_BACK", LOOK_BACK),
             ("BUCKETS", many),
             ("BUCKET_ROUNDS", BUCKET_ROUNDS),
             ("STAGED_BUCKETS", usize::from(self.staged)),
@@ -99,14 +102,14 @@ impl SortConfig {
         }
     }
 
-    /// Returns the dynamic shared memory of a block without the table of cells: its records, or three coordinates for
+    /// Returns the dynamic shared memory of a block without the table of keys: its records, or three coordinates for
     /// those in fixed point, and for each place the record that comes there and its digit.
     pub fn shared(&self) -> usize {
         let sample = if self.fixed { 3 } else { 4 } * self.bytes;
         THREADS * self.rounds * (sample + 2 + 1)
     }
 
-    /// Returns the dynamic shared memory of a block that sorts a bucket, without the table of cells.
+    /// Returns the dynamic shared memory of a block that sorts a bucket, without the table of keys.
     pub fn shared_of_bucket(&self) -> usize {
         let record = self.point_reals() * self.bytes + if self.fixed { 4 } else { 0 };
         usize::from(self.staged) * BUCKET_SAMPLES * record
@@ -139,18 +142,18 @@ pub fn passes(bins: usize) -> usize {
     key_bits(bins).div_ceil(DIGIT_BITS).max(1) as usize
 }
 
-/// A number of bins with consecutive keys, in the form of the kernels.
+/// A number by which the kernels divide, in their form.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub struct BucketSize {
-    bins: u32,
-    /// 2^32 divided by the number, rounded down, or 2^32 - 1 for one bin.
+pub struct Divisor {
+    pub value: u32,
+    /// 2^32 divided by the number, rounded down, or 2^32 - 1 for the number 1.
     reciprocal: u32,
 }
 
-impl BucketSize {
-    pub fn new(bins: usize) -> Self {
-        BucketSize { bins: bins as u32, reciprocal: u32::try_from((1u64 << 32) / bins as u64).unwrap_or(u32::MAX) }
+impl Divisor {
+    pub fn new(value: usize) -> Self {
+        Divisor { value: value as u32, reciprocal: u32::try_from((1u64 << 32) / value as u64).unwrap_or(u32::MAX) }
     }
 }
 
@@ -187,16 +190,16 @@ mod tests {
         }
     }
 
-    /// Divides keys as `bucket_of` in kernels/samples.cu.
+    /// Divides as `quotient_of` in kernels/samples.cu.
     #[test]
-    fn reciprocals_divide_all_keys() {
-        for bins in 1..=DIGITS {
-            let BucketSize { bins, reciprocal } = BucketSize::new(bins);
-            let quotients = [0, 1, 1000, (1 << 24) / bins, u32::MAX / bins - 1];
-            let keys = quotients.iter().flat_map(|q| [(q * bins).saturating_sub(1), q * bins, q * bins + bins / 2]);
-            for key in keys.chain([u32::MAX - 1, u32::MAX]) {
-                let quotient = ((u64::from(key) * u64::from(reciprocal)) >> 32) as u32;
-                assert_eq!(quotient + u32::from(key - quotient * bins >= bins), key / bins, "{key} / {bins}");
+    fn reciprocals_divide_all_numbers() {
+        for value in 1..=DIGITS {
+            let Divisor { value, reciprocal } = Divisor::new(value);
+            let quotients = [0, 1, 1000, (1 << 24) / value, u32::MAX / value - 1];
+            let near = |q: &u32| [(q * value).saturating_sub(1), q * value, q * value + value / 2];
+            for x in quotients.iter().flat_map(near).chain([u32::MAX - 1, u32::MAX]) {
+                let quotient = ((u64::from(x) * u64::from(reciprocal)) >> 32) as u32;
+                assert_eq!(quotient + u32::from(x - quotient * value >= value), x / value, "{x} / {value}");
             }
         }
     }

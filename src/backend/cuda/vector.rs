@@ -154,6 +154,9 @@ impl Vectors {
 /// Result of `first_beyond` if all numbers are below the limit.
 const ALL_BELOW: u64 = u64::MAX;
 
+/// Numbers that a block of `check_values` checks at once.
+const CHECKED: usize = 8 * THREADS;
+
 /// Block size of launches.
 const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
 
@@ -181,9 +184,10 @@ impl Vectors {
             });
             let ([low, high], wraps) = (check.valid, u32::from(check.top.is_some()));
             let (top, found) = (check.top.unwrap_or(0.0), found.pointer().offset(3 * i));
+            let blocks = check.samples.div_ceil(CHECKED).clamp(1, 8 * self.blocks);
             // SAFETY: the kernel's parameters are these; it reads and writes as many numbers as the views have.
             unsafe {
-                launch!(gpu, &self.check_values, self.grid(n), BLOCK, 0;
+                launch!(gpu, &self.check_values, [blocks as u32, 1, 1], BLOCK, 0;
                     from, n, stride, low, high, to, wraps, top, found)
             };
         }
