@@ -810,22 +810,22 @@ __device__ __forceinline__ u32 bits_of_warp(u32 bits)
 __device__ __forceinline__ void list_runs(const run &mine, u32 start, u32 low, u32 high, u32 *list, u32 *differences)
 {
     const u32 lane = threadIdx.x & 31, up_to_lane = 0xffffffff >> (31 - lane);
-    const bool is_empty = mine.count == 0;
-    const u32 filled = __ballot_sync(0xffffffffu, !is_empty);
-    if (!is_empty) differences[__popc(filled & up_to_lane) - 1] = mine.first - start;
+    const u32 filled = __ballot_sync(0xffffffffu, mine.count > 0);
+    if (mine.count > 0) differences[__popc(filled & up_to_lane) - 1] = mine.first - start;
     __syncwarp();
     // Of the lane's run among those that are not empty.
     const u32 difference = differences[lane];
     __syncwarp();
-    u32 before = __popc(__ballot_sync(0xffffffffu, !is_empty && start < low)) - 1;
-    // The place of the run's first entry relative to those of the warp, which an empty run never reaches.
-    u32 place = is_empty ? 0xffffffff : start - low;
+    // The run of the entry before those of the warp, or -1.
+    u32 previous = __popc(__ballot_sync(0xffffffffu, mine.count > 0 && start < low)) - 1;
+    // The place of the run's first entry relative to those of the warp. An empty run begins with the next one.
+    u32 place = start - low;
     u32 *to = list + low + lane;
     for (u32 entry = low + lane; entry - lane < high; entry += 32) {
         const u32 starts = bits_of_warp(place < 32 ? 1u << place : 0);
-        const u32 sample = __shfl_sync(0xffffffffu, difference, before + __popc(starts & up_to_lane)) + entry;
+        const u32 sample = __shfl_sync(0xffffffffu, difference, previous + __popc(starts & up_to_lane)) + entry;
         if (entry < high) *to = sample;
-        before += __popc(starts);
+        previous += __popc(starts);
         place -= 32;
         to += 32;
     }

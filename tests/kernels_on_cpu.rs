@@ -1,6 +1,6 @@
-//! The GPU's kernels that sort, spread and interpolate samples, run on the CPU: their sources are compiled as C++, with
-//! coroutines as threads (tests/kernels_on_cpu/device.hpp). So their logic is tested on machines without a GPU. Copies
-//! and instructions of the hardware, and races between threads, are not.
+//! The GPU's kernels that check, sort, spread and interpolate samples, run on the CPU. Their sources are compiled as
+//! C++, with coroutines as threads (tests/kernels_on_cpu/device.hpp). So their logic is tested on machines without a
+//! GPU. Copies and instructions of the hardware, and races between threads, are not.
 #![cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 
 use recon::backend::cuda::compile::Kernels;
@@ -50,6 +50,19 @@ fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("recon-kernels-on-cpu-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     folder
+}
+
+/// Checks arrays in both precisions.
+#[test]
+fn arrays_are_checked() {
+    let (folder, seed) = (folder("vector"), Random::fresh().seed);
+    let all: Vec<Kernels> = usual_kernels().into_iter().filter(|kernels| kernels.name == "vector").collect();
+    assert_eq!(all.len(), 2);
+    for kernels in &all {
+        let wrong = run(&folder, kernels, &[], seed);
+        assert!(wrong.is_none(), "seed {seed}: {:?}: {}", kernels.options(), wrong.unwrap());
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 /// Sorts by passes and by buckets in all precisions and dimensions; buckets both from shared memory and without it.

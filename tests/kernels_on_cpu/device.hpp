@@ -188,6 +188,10 @@ T atomicAdd(T *at, T value) { return std::exchange(*at, *at + value); }
 template <class T>
 T atomicMax(T *at, T value) { return std::exchange(*at, std::max(*at, value)); }
 template <class T>
+T atomicMin(T *at, T value) { return std::exchange(*at, std::min(*at, value)); }
+template <class T>
+T atomicExch(T *at, T value) { return std::exchange(*at, value); }
+template <class T>
 void __stcs(T *at, T value) { *at = value; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
@@ -198,6 +202,13 @@ inline long long __double_as_longlong(double x) {
     std::memcpy(&bits, &x, sizeof bits);
     return bits;
 }
+inline double __longlong_as_double(long long bits) {
+    double x;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+}
+inline double cospi(double x) { return std::cos(M_PI * x); }
+inline void sincospi(double x, double *sine, double *cosine) { *sine = std::sin(M_PI * x), *cosine = cospi(x); }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 template <class A, class B>
 auto min(A a, B b) { return a < b ? a : b; }
