@@ -81,7 +81,7 @@ template <u32 BIT>
 __device__ __forceinline__ u32 same_bit(u32 digit)
 {
 #ifdef __CUDA_ARCH__
-    // Without this the compiler tests the bit twice, by seven instead of three instructions.
+    // Otherwise the compiler tests the bit twice, which takes three more instructions.
     u32 same;
     asm volatile("{ .reg .pred is_set; and.b32 %0, %1, %2; setp.ne.u32 is_set, %0, 0;"
                  "  vote.sync.ballot.b32 %0, is_set, 0xffffffff; @!is_set not.b32 %0, %0; }"
@@ -504,11 +504,11 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
 // Without the number of blocks the compiler would use 32 registers, and a pass in double precision take a fifth longer.
 #define SORT_PASS(NAME, FIRST)                                                                                         \
     extern "C" __global__ void __launch_bounds__(SORT_THREADS, 2)                                                      \
-    NAME(sort_arrays a, u64 n, bin_layout b, const u32 *keys, u32 table, divisor size, u32 shift, u32 rounds,     \
+    NAME(sort_arrays a, u64 n, bin_layout b, const u32 *keys, u32 table, divisor size, u32 shift, u32 rounds,          \
          const u32 *digits, state *states, u32 *ticket)                                                                \
     {                                                                                                                  \
         begin_kernel();                                                                                                \
-        sort_pass<FIRST>(a, n, b, keys, table, size, shift, rounds, digits, states, ticket);                          \
+        sort_pass<FIRST>(a, n, b, keys, table, size, shift, rounds, digits, states, ticket);                           \
     }
 SORT_PASS(sort_first, true)
 SORT_PASS(sort_next, false)

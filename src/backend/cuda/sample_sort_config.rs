@@ -193,7 +193,7 @@ mod tests {
     /// Divides as `quotient_of` in kernels/samples.cu.
     #[test]
     fn reciprocals_divide_all_numbers() {
-        for value in 1..=DIGITS {
+        for value in (1..=DIGITS).chain([576, 1000, 1024, 4097]) {
             let Divisor { value, reciprocal } = Divisor::new(value);
             let quotients = [0, 1, 1000, (1 << 24) / value, u32::MAX / value - 1];
             let near = |q: &u32| [(q * value).saturating_sub(1), q * value, q * value + value / 2];

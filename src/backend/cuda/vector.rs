@@ -52,7 +52,7 @@ pub struct Vectors {
 
 /// Returns the source with its usual options.
 pub fn kernels(bytes: usize) -> Kernels {
-    Kernels::new("vector", include_str!("../../../kernels/vector.cu"), bytes, &[])
+    Kernels::new("vector", include_str!("../../../kernels/vector.cu"), bytes, &[("CHECKED", CHECKED)])
 }
 
 /// The spectrum of a window, as the kernels see it.
@@ -154,7 +154,7 @@ impl Vectors {
 /// Result of `first_beyond` if all numbers are below the limit.
 const ALL_BELOW: u64 = u64::MAX;
 
-/// Numbers that a block of `check_values` checks at once.
+/// Numbers that a block of `check_values` checks at once. With fewer, it waits for memory.
 const CHECKED: usize = 8 * THREADS;
 
 /// Block size of launches.
