@@ -52,13 +52,18 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
+/// Returns the usual variants of the kernels of this name, which are `count`.
+fn usual(name: &str, count: usize) -> Vec<Kernels> {
+    let all: Vec<Kernels> = usual_kernels().into_iter().filter(|kernels| kernels.name == name).collect();
+    assert_eq!(all.len(), count);
+    all
+}
+
 /// Checks arrays in both precisions.
 #[test]
 fn arrays_are_checked() {
     let (folder, seed) = (folder("vector"), Random::fresh().seed);
-    let all: Vec<Kernels> = usual_kernels().into_iter().filter(|kernels| kernels.name == "vector").collect();
-    assert_eq!(all.len(), 2);
-    for kernels in &all {
+    for kernels in &usual("vector", 2) {
         let wrong = run(&folder, kernels, &[], seed);
         assert!(wrong.is_none(), "seed {seed}: {:?}: {}", kernels.options(), wrong.unwrap());
     }
@@ -69,9 +74,7 @@ fn arrays_are_checked() {
 #[test]
 fn samples_are_sorted() {
     let (folder, seed) = (folder("samples"), Random::fresh().seed);
-    let all: Vec<Kernels> = usual_kernels().into_iter().filter(|kernels| kernels.name == "samples").collect();
-    assert_eq!(all.len(), 10);
-    for kernels in &all {
+    for kernels in &usual("samples", 10) {
         let options = kernels.options();
         let is_staged = ["-DBUCKETS=1", "-DSTAGED_BUCKETS=1"].iter().all(|o| options.iter().any(|other| other == o));
         let kinds: &[&[&str]] = if is_staged { &[&[], &["-DSTAGED_BUCKETS=0"]] } else { &[&[]] };
