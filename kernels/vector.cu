@@ -378,9 +378,9 @@ static __device__ u64 ordered_bits(double x) {
 // Finds the smallest and the largest of n numbers from[i stride], and the first that is not within [low, high], such
 // as NaN. The results are maxima of integers, and 0 at first: found[0] = ~ordered bits of the smallest, found[1] =
 // ordered bits of the largest, found[2] = ~index. Unless `to` is null, to[i] = from[i stride]. If `wraps` is set,
-// numbers below -0.5 become -0.5 there, and numbers from 0.5 on `top`. A block checks CHECKED numbers at once, a multiple
-// of THREADS. Each thread reads all of its numbers before it writes any: the compiler cannot know that the arrays do not
-// overlap.
+// numbers below -0.5 become -0.5 there, and numbers from 0.5 on `top`. A block checks CHECKED numbers at once, a
+// multiple of THREADS. Each thread reads all of its numbers before it writes any: the compiler cannot know that the
+// arrays do not overlap.
 extern "C" __global__ void __launch_bounds__(THREADS)
 check_values(const real *from, u64 n, u64 stride, double low, double high, real *to, u32 wraps, double top,
              u64 *found) {
