@@ -783,15 +783,9 @@ count_touching(run_layout l, const u32 *keys_z, const u32 *rows, const u32 *colu
     if (lane == 0) counts[tile] = sum;
 }
 
-// The lane of the run that contains element `i` of the runs of a warp's lanes, whose inclusive sums are `sums`.
-__device__ __forceinline__ u32 lane_of(u32 sums, u32 i)
-{
-    u32 low = 0;
-    #pragma unroll
-    for (u32 step = 16; step; step /= 2)
-        if (__shfl_sync(0xffffffffu, sums, low + step - 1) <= i) low += step;
-    return low;
-}
+// The lane of the run that contains entry `i` of the runs of a warp's lanes, whose inclusive sums are `sums`. All lanes
+// have the same `i`.
+__device__ __forceinline__ u32 lane_of(u32 sums, u32 i) { return __popc(__ballot_sync(0xffffffffu, sums <= i)); }
 
 // The bits of all lanes of the warp.
 __device__ __forceinline__ u32 bits_of_warp(u32 bits)

@@ -5,7 +5,7 @@
 
 use recon::backend::cuda::compile::Kernels;
 use recon::backend::cuda::{kernels_of_width, usual_kernels};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 mod common;
@@ -29,27 +29,37 @@ fn as_cpp(kernels: &Kernels) -> String {
     text.replace("extern __shared__", "extern").replace("extern \"C\"", "")
 }
 
-/// Compiles kernels with the program of their name, with these further options, and runs it. Returns what it prints if
-/// a result is wrong.
-fn run(folder: &Path, kernels: &Kernels, options: &[&str], seed: u64) -> Option<String> {
+/// Compiles kernels with the program of their name, with these further options, and runs it. The program fails and
+/// prints what is wrong if a result is.
+fn run(folder: &Path, kernels: &Kernels, further: &[&str], seed: u64) {
     let sources = root().join("tests/kernels_on_cpu");
     std::fs::write(folder.join("kernels.h"), as_cpp(kernels)).unwrap();
     let program = folder.join("program");
     let mut compiler = Command::new("c++");
     compiler.args(["-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-I"]).arg(folder).arg("-I").arg(&sources);
-    compiler.args(kernels.options()).args(options).arg(sources.join(kernels.name).with_extension("cpp"));
+    compiler.args(kernels.options()).args(further).arg(sources.join(kernels.name).with_extension("cpp"));
     let compiled = compiler.arg("-o").arg(&program).output().unwrap();
     let errors = String::from_utf8_lossy(&compiled.stderr);
-    assert!(compiled.status.success(), "{} {:?}: {errors}", kernels.name, kernels.options());
+    let what = format!("{} {:?} {further:?}", kernels.name, kernels.options());
+    assert!(compiled.status.success(), "{what}: {errors}");
     let ran = Command::new(program).arg(seed.to_string()).output().unwrap();
-    (!ran.status.success()).then(|| format!("{:?}, {}", ran.status, String::from_utf8_lossy(&ran.stdout)))
+    let wrong = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "seed {seed}: {what}: {:?}, {wrong}", ran.status);
 }
 
-/// Returns a new folder for one test.
-fn folder(name: &str) -> PathBuf {
+/// Runs variants of the kernels of one file, with further options of each.
+fn run_all(variants: &[(Kernels, &[&str])]) {
+    let (name, seed) = (variants[0].0.name, Random::fresh().seed);
     let folder = std::env::temp_dir().join(format!("recon-kernels-on-cpu-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    folder
+    for (kernels, further) in variants {
+        run(&folder, kernels, further, seed);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+fn has_option(kernels: &Kernels, option: &str) -> bool {
+    kernels.options().iter().any(|other| other == option)
 }
 
 /// Returns the usual variants of the kernels of this name, which are `count`.
@@ -62,56 +72,42 @@ fn usual(name: &str, count: usize) -> Vec<Kernels> {
 /// Checks arrays in both precisions.
 #[test]
 fn arrays_are_checked() {
-    let (folder, seed) = (folder("vector"), Random::fresh().seed);
-    for kernels in &usual("vector", 2) {
-        let wrong = run(&folder, kernels, &[], seed);
-        assert!(wrong.is_none(), "seed {seed}: {:?}: {}", kernels.options(), wrong.unwrap());
-    }
-    std::fs::remove_dir_all(folder).unwrap();
+    run_all(&usual("vector", 2).into_iter().map(|kernels| (kernels, &[][..])).collect::<Vec<_>>());
 }
 
 /// Sorts by passes and by buckets in all precisions and dimensions; buckets both from shared memory and without it.
 #[test]
 fn samples_are_sorted() {
-    let (folder, seed) = (folder("samples"), Random::fresh().seed);
-    for kernels in &usual("samples", 10) {
-        let options = kernels.options();
-        let is_staged = ["-DBUCKETS=1", "-DSTAGED_BUCKETS=1"].iter().all(|o| options.iter().any(|other| other == o));
-        let kinds: &[&[&str]] = if is_staged { &[&[], &["-DSTAGED_BUCKETS=0"]] } else { &[&[]] };
-        for kind in kinds {
-            let wrong = run(&folder, kernels, kind, seed);
-            assert!(wrong.is_none(), "seed {seed}: {:?} {kind:?}: {}", kernels.options(), wrong.unwrap());
+    let mut variants: Vec<(Kernels, &[&str])> = Vec::new();
+    for kernels in usual("samples", 10) {
+        if has_option(&kernels, "-DBUCKETS=1") && has_option(&kernels, "-DSTAGED_BUCKETS=1") {
+            variants.push((kernels.clone(), &["-DSTAGED_BUCKETS=0"]));
         }
+        variants.push((kernels, &[]));
     }
-    std::fs::remove_dir_all(folder).unwrap();
+    run_all(&variants);
 }
 
-/// Runs the kernels of this name without this macro, for some widths, among them the narrowest and wide ones.
-fn run_widths(name: &str, left_out: Option<&str>) {
-    let (folder, seed) = (folder(name), Random::fresh().seed);
-    for (width, bytes) in [(2, 4), (5, 4), (6, 4), (9, 4), (4, 8), (7, 8), (11, 8)] {
-        for kernels in kernels_of_width(width, 6, bytes).iter().filter(|kernels| kernels.name == name) {
-            let options = kernels.options();
-            if options.iter().any(|option| Some(&option[..]) == left_out) {
-                continue;
-            }
-            // The compute capability from which tensor cores take TF32.
-            let further: &[&str] =
-                if options.iter().any(|o| o == "-DTENSOR=1") { &["-D__CUDA_ARCH__=800"] } else { &[] };
-            let wrong = run(&folder, kernels, further, seed);
-            assert!(wrong.is_none(), "seed {seed}: {options:?}: {}", wrong.unwrap());
-        }
-    }
-    std::fs::remove_dir_all(folder).unwrap();
+/// Returns the kernels of this name for some widths, among them the narrowest and wide ones.
+fn of_widths(name: &str) -> impl Iterator<Item = Kernels> + '_ {
+    let widths = [(2, 4), (5, 4), (6, 4), (9, 4), (4, 8), (7, 8), (11, 8)];
+    let all = widths.into_iter().flat_map(|(width, bytes)| kernels_of_width(width, 6, bytes));
+    all.filter(move |kernels| kernels.name == name)
 }
 
 #[test]
 fn samples_are_interpolated() {
-    run_widths("interpolation", None);
+    run_all(&of_widths("interpolation").map(|kernels| (kernels, &[][..])).collect::<Vec<_>>());
 }
 
 /// Spreads a segment per warp, with tensor cores and without.
 #[test]
 fn samples_are_spread() {
-    run_widths("spreading", Some("-DTOGETHER=1"));
+    let variant = |kernels: Kernels| {
+        // The compute capability from which tensor cores take TF32.
+        let further: &[&str] = if has_option(&kernels, "-DTENSOR=1") { &["-D__CUDA_ARCH__=800"] } else { &[] };
+        (kernels, further)
+    };
+    let of_segments = of_widths("spreading").filter(|kernels| !has_option(kernels, "-DTOGETHER=1"));
+    run_all(&of_segments.map(variant).collect::<Vec<_>>());
 }

@@ -226,12 +226,12 @@ static bool lists() {
             if (of.first != next || of.count == 0 || of.count > longest || of.tile != tile) return false;
             next += of.count;
             if (planes[s] != of.planes || (pieces == 1) != (of.planes == 0)) return false;
-            for (u32 i = 0; pieces > 1 && i < of.count; i++) {
-                // A window of the sample touches these planes of the tile.
-                const int plane = (int)expected[tile][of.first - tile_starts[tile] + i].second;
-                const int low = std::max(plane - (int)l.width + 1, 0), high = std::min(plane + 1, (int)l.depth);
-                if (low < of.plane || high > of.plane + (int)of.planes) return false;
-            }
+            if (pieces == 1) continue;
+            // The windows of the segment touch these planes of the tile, from the first window to the last.
+            const std::pair<u32, u32> *samples = &expected[tile][of.first - tile_starts[tile]];
+            const int low = std::max((int)samples[0].second - (int)l.width + 1, 0);
+            const int high = std::min(samples[of.count - 1].second + 1, l.depth);
+            if (of.plane != low || of.plane + (int)of.planes != high) return false;
         }
         if (next != tile_starts[tile + 1]) return false;
         if (pieces > 1) {

@@ -94,7 +94,7 @@ impl Bins {
     }
 
     /// Returns the addresses of the keys of cells of z, and of the tables of rows and columns.
-    pub fn runs(&self) -> [DevicePointer<u32>; 3] {
+    pub fn run_tables(&self) -> [DevicePointer<u32>; 3] {
         let (keys, rows) = (self.tables.keys.len(), self.tables.rows.len());
         [keys - self.tables.layout.size[2] as usize, keys, keys + rows].map(|at| self.keys().offset(at))
     }
@@ -167,7 +167,7 @@ impl BinTables {
         let taps_y = if axes == 3 { width } else { 1 };
         let (x, classes_x) = classes(size[0], gather_tile[0], spread_tile[0], width);
         let (y, classes_y) = classes(size[1], gather_tile[1], spread_tile[1], taps_y);
-        let z = (0..size[2]).map(|cell| (cell % gather_tile[2]) as u32);
+        let z = (0..size[2]).map(|cell| (cell % gather_tile[2]) as u32).collect();
         // The distances between the keys of neighbouring classes, planes and tiles.
         let plane = (classes_y * classes_x) as u32;
         let span = gather.tile[2] * plane;
@@ -176,7 +176,7 @@ impl BinTables {
             let of = |(cell, of_class)| (cell / gather_tile[axis]) as u32 * tile + of_class * class;
             classes.into_iter().enumerate().map(of).collect()
         };
-        let (x, y, z) = (keys(x, 0, span, 1), keys(y, 1, row, classes_x as u32), keys(z.collect(), 2, slab, plane));
+        let (x, y, z) = (keys(x, 0, span, 1), keys(y, 1, row, classes_x as u32), keys(z, 2, slab, plane));
 
         let row = |cells: &mut dyn Iterator<Item = usize>| {
             let mut row: Vec<u32> = cells.map(|cell| y[cell]).collect();

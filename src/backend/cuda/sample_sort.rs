@@ -292,7 +292,7 @@ pub fn sort_samples<T: Real, R>(
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
     let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins, zeros.count_at(CountAt::Runs))?;
     let counts = count_touching(gpu, &functions, bins, &starts)?;
-    let ([keys_z, rows, columns], runs) = (bins.runs(), bins.tables.runs);
+    let ([keys_z, rows, columns], runs) = (bins.run_tables(), bins.tables.runs);
     let made_meanwhile = meanwhile()?;
     let prefix = |n: usize| gpu.array::<u64>(n + 1, WHAT);
     let (tile_starts, firsts, gather_firsts) = (prefix(tiles)?, prefix(tiles)?, prefix(gather_tiles)?);
@@ -365,7 +365,7 @@ fn count_touching(
     bins: &Bins,
     starts: &DeviceArray<u32>,
 ) -> Result<DeviceArray<u32>> {
-    let (tiles, runs, [keys_z, rows, columns]) = (bins.spread_tiles, bins.tables.runs, bins.runs());
+    let (tiles, runs, [keys_z, rows, columns]) = (bins.spread_tiles, bins.tables.runs, bins.run_tables());
     let counts = gpu.array::<u32>(tiles, WHAT)?;
     // SAFETY: the kernel's parameters are these; it reads the starts of bins and writes one count per tile.
     unsafe {

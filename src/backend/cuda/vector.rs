@@ -156,6 +156,9 @@ const ALL_BELOW: u64 = u64::MAX;
 
 /// Numbers that a block of `check_values` checks at once. With fewer, it waits for memory.
 const CHECKED: usize = 8 * THREADS;
+/// Maximum number of blocks of `check_values`, as a multiple of that of other kernels. On an H200, 168 million numbers
+/// in double precision take 0.76 ms with 8, and 0.82 with 1.
+const CHECK_BLOCKS: usize = 8;
 
 /// Block size of launches.
 const BLOCK: [u32; 3] = [THREADS as u32, 1, 1];
@@ -184,7 +187,7 @@ impl Vectors {
             });
             let ([low, high], wraps) = (check.valid, u32::from(check.top.is_some()));
             let (top, found) = (check.top.unwrap_or(0.0), found.pointer().offset(3 * i));
-            let blocks = check.samples.div_ceil(CHECKED).clamp(1, 8 * self.blocks);
+            let blocks = check.samples.div_ceil(CHECKED).clamp(1, CHECK_BLOCKS * self.blocks);
             // SAFETY: the kernel's parameters are these; it reads and writes as many numbers as the views have.
             unsafe {
                 launch!(gpu, &self.check_values, [blocks as u32, 1, 1], BLOCK, 0;
