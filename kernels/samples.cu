@@ -191,45 +191,91 @@ __device__ __forceinline__ const u32 *keys_in_shared(const u32 *keys, u32 count,
     return room;
 }
 
-// Counts the digits of all passes, [pass][digit], which are those of the keys' buckets. The last block replaces the
-// counts by their exclusive prefix sums. In 2D it counts the runs of samples, too.
-extern "C" __global__ void __launch_bounds__(SORT_THREADS)
+// How many samples of each digit of the first pass come before a block: the number in earlier parts of the input,
+// [part][digit], plus the number in earlier blocks of the block's part, [block][digit]. A part has `length` blocks.
+struct first_counts {
+    u32 *of_parts, *in_part;
+    u32 length;
+};
+
+// Parts of the input that a thread reads at once.
+#define PARTS 32
+
+// Replaces the counts of this thread's digit in each part by its count in all earlier ones.
+__device__ __forceinline__ void add_parts(u32 *of_parts)
+{
+    volatile u32 *at = of_parts + threadIdx.x;
+    u32 sum = 0;
+    for (u32 first = 0; first < gridDim.x; first += PARTS) {
+        u32 counts[PARTS];
+        #pragma unroll
+        for (u32 i = 0; i < PARTS; i++) counts[i] = at[min(first + i, gridDim.x - 1) * DIGITS];
+        #pragma unroll
+        for (u32 i = 0; i < PARTS && first + i < gridDim.x; i++) {
+            at[(first + i) * DIGITS] = sum;
+            sum += counts[i];
+        }
+    }
+}
+
+// Counts the digits of all passes, [pass][digit], which are those of the keys' buckets. Each block has a part of the
+// input, as blocks of the first pass with `rounds` samples per thread. The last one replaces the counts of digits by
+// their exclusive prefix sums, and completes `before`. In 2D the runs of samples are counted, too.
+extern "C" __global__ void __launch_bounds__(SORT_THREADS, 2)
 count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *keys, u32 table,
-             divisor size, u32 passes, u32 *digits, u32 *done, u64 *runs)
+             divisor size, u32 passes, u32 rounds, first_counts before, u32 *digits, u32 *done, u64 *runs)
 {
     begin_kernel();
     __shared__ u32 bins[MAX_PASSES * DIGITS];
     __shared__ bool last;
+    const u32 d = threadIdx.x, of_block = SORT_THREADS * rounds;
+    const u64 part = (u64)of_block * before.length, end = min(n, (blockIdx.x + 1) * part);
     keys = keys_in_shared(keys, table, (u32 *)shared);
-    for (u32 i = threadIdx.x; i < passes * DIGITS; i += SORT_THREADS) bins[i] = 0;
-    __syncthreads();
+    for (u32 i = d; i < passes * DIGITS; i += SORT_THREADS) bins[i] = 0;
     u32 seen_runs = 0;
-    #pragma unroll 4
-    for (u64 first = (u64)blockIdx.x * SORT_THREADS; first < n; first += (u64)gridDim.x * SORT_THREADS) {
-        const bool exists = first + threadIdx.x < n;
-        const u64 m = exists ? first + threadIdx.x : n - 1;
-        const located at = locate_input(b, kx, ky, kz, m);
-        const u32 key = key_of(b, keys, at), bucket = quotient_of(key, size);
-        for (u32 p = 0; exists && p < passes; p++)
-            atomicAdd(&bins[p * DIGITS + (bucket >> DIGIT_BITS * p & (DIGITS - 1))], 1u);
+    u32 *in_part = before.in_part + (u64)blockIdx.x * before.length * DIGITS + d;
+    for (u64 first = blockIdx.x * part; first < end; first += of_block, in_part += DIGITS) {
+        const u32 count = (u32)min((u64)of_block, n - first);
+        real k[ROUNDS][DIM];
+        #pragma unroll
+        for (u32 r = 0; r < ROUNDS; r++) {
+            if (r >= rounds) break;
+            const u64 m = first + min(d + SORT_THREADS * r, count - 1);
+            k[r][0] = kx[m];
+            if (DIM == 3) k[r][1] = ky[m];
+            k[r][DIM - 1] = kz[m];
+        }
+        __syncthreads();
+        *in_part = bins[d];
+        __syncthreads();
+        #pragma unroll
+        for (u32 r = 0; r < ROUNDS; r++) {
+            const u32 number = d + SORT_THREADS * r;
+            if (r >= rounds || (number & ~31u) >= count) break;
+            const u32 key = key_of(b, keys, locate_sample(b, k[r])), bucket = quotient_of(key, size);
+            for (u32 p = 0; number < count && p < passes; p++)
+                atomicAdd(&bins[p * DIGITS + (bucket >> DIGIT_BITS * p & (DIGITS - 1))], 1u);
 #if DIM == 2
-        seen_runs += __popc(run_starts(quotient_of(key, b.tile)));
+            seen_runs += __popc(run_starts(quotient_of(key, b.tile)));
 #endif
+        }
     }
-    if (seen_runs && (threadIdx.x & 31) == 0) atomicAdd(runs, (u64)seen_runs);
+    if (seen_runs && (d & 31) == 0) atomicAdd(runs, (u64)seen_runs);
     __syncthreads();
-    for (u32 i = threadIdx.x; i < passes * DIGITS; i += SORT_THREADS)
+    before.of_parts[blockIdx.x * DIGITS + d] = bins[d];
+    for (u32 i = d; i < passes * DIGITS; i += SORT_THREADS)
         if (bins[i]) atomicAdd(&digits[i], bins[i]);
     __threadfence();
     __syncthreads();
-    if (threadIdx.x == 0) last = atomicAdd(done, 1u) == gridDim.x - 1;
+    if (d == 0) last = atomicAdd(done, 1u) == gridDim.x - 1;
     __syncthreads();
     if (!last) return;
     __threadfence();
     for (u32 p = 0; p < passes; p++) {
-        volatile u32 *of = digits + p * DIGITS + threadIdx.x;
+        volatile u32 *of = digits + p * DIGITS + d;
         *of = block_exclusive(*of);
     }
+    add_parts(before.of_parts);
 }
 
 // Records, and their indices if these are in another array. Both take RECORD_BYTES.
@@ -409,21 +455,15 @@ __device__ __forceinline__ u32 sum_over_warps(u32 counts[SORT_WARPS][DIGITS])
     return sum;
 }
 
-// Publishes the block's counts of each digit and adds those of the blocks before it. `states` has those of LOOK_BACK
-// blocks before the first one, which stay 0. A thread has one digit: `local` is its first place in the block's sorted
-// samples, and `base` the distance from there to its place in the output.
-__device__ __forceinline__ void place_digits(u32 counts[SORT_WARPS][DIGITS], u32 block, const u32 *digits,
-                                             volatile state *states, u32 *local, u32 *base)
+// Returns the sum of the counts that the blocks before this one have published. `own` is this block's state of the
+// thread's digit.
+__device__ __forceinline__ u32 counts_before(volatile state *own)
 {
-    const u32 d = threadIdx.x, count = sum_over_warps(counts);
-    volatile state *own = states + (u64)(block + LOOK_BACK) * DIGITS + d, *at = own;
-    *own = (block ? PARTIAL : INCLUSIVE) | count;
-    const u32 first = block_exclusive(count);
     u32 before = 0;
-    for (bool is_complete = block == 0; !is_complete;) {
+    for (bool is_complete = false; !is_complete;) {
         state seen[LOOK_BACK];
         #pragma unroll
-        for (int i = 0; i < LOOK_BACK; i++) seen[i] = at[-(i + 1) * DIGITS];
+        for (int i = 0; i < LOOK_BACK; i++) seen[i] = own[-(i + 1) * DIGITS];
         u32 taken = 0;
         bool is_there = true;
         #pragma unroll
@@ -433,10 +473,28 @@ __device__ __forceinline__ void place_digits(u32 counts[SORT_WARPS][DIGITS], u32
             taken += is_there;
             is_complete = is_complete || (is_there && seen[i] >= INCLUSIVE);
         }
-        at -= taken * DIGITS;
+        own -= taken * DIGITS;
         if (taken == 0) __nanosleep(PAUSE);
     }
-    if (block) *own = INCLUSIVE | (state)before + count;
+    return before;
+}
+
+// Finds the places of a block's digits. A thread has one digit: `local` is its first place in the block's sorted
+// samples, and `base` the distance from there to its place in the output. The first pass knows the number `before` of
+// samples in earlier blocks. Others publish the block's count and add those of the blocks before. `states` has those of
+// LOOK_BACK blocks before the first one, which stay 0.
+template <bool FIRST>
+__device__ __forceinline__ void place_digits(u32 counts[SORT_WARPS][DIGITS], u32 block, const u32 *digits, u32 before,
+                                             volatile state *states, u32 *local, u32 *base)
+{
+    const u32 d = threadIdx.x, count = sum_over_warps(counts);
+    volatile state *own = states + (u64)(block + LOOK_BACK) * DIGITS + d;
+    if (!FIRST) *own = (block ? PARTIAL : INCLUSIVE) | count;
+    const u32 first = block_exclusive(count);
+    if (!FIRST && block) {
+        before = counts_before(own);
+        *own = INCLUSIVE | (state)before + count;
+    }
     local[d] = first;
     base[d] = digits[d] + before - first;
 }
@@ -463,19 +521,19 @@ __device__ __forceinline__ void sort_numbers(const u32 (&places)[MOST], u32 own,
 template <bool FIRST>
 __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin_layout &b, const u32 *keys, u32 table,
                                           divisor size, u32 shift, u32 rounds, const u32 *digits,
-                                          volatile state *states, u32 *ticket)
+                                          const first_counts &of_first, volatile state *states, u32 *ticket)
 {
     // The sample that comes to each place, and its digit.
     unsigned short *source = (unsigned short *)(shared + BLOCK_BYTES);
     unsigned char *digit_of = (unsigned char *)(source + BLOCK_SAMPLES);
     __shared__ u32 counts[SORT_WARPS][DIGITS], local[DIGITS], base[DIGITS], started;
-    const u32 warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-    // Blocks take their numbers when they start, so that a block waits only for blocks that run.
-    if (threadIdx.x == 0) started = atomicAdd(ticket, 1u);
-    for (u32 w = 0; w < SORT_WARPS; w++) counts[w][threadIdx.x] = 0;
+    const u32 d = threadIdx.x, warp = d >> 5, lane = d & 31;
+    // Blocks that wait for others take their numbers when they start, so that these run.
+    if (!FIRST && d == 0) started = atomicAdd(ticket, 1u);
+    for (u32 w = 0; w < SORT_WARPS; w++) counts[w][d] = 0;
     if (FIRST || !HAS_KEY) keys = keys_in_shared(keys, table, (u32 *)(digit_of + BLOCK_SAMPLES));
     __syncthreads();
-    const u32 block = started, own = warp * 32 * rounds + lane;
+    const u32 block = FIRST ? blockIdx.x : started, own = warp * 32 * rounds + lane;
     const u64 block_first = (u64)block * SORT_THREADS * rounds;
     const u32 count = (u32)min((u64)SORT_THREADS * rounds, n - block_first);
     #pragma unroll
@@ -484,6 +542,9 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
         const u32 number = own + 32 * r;
         begin_sample<FIRST>(a, block_first + min(number, count - 1), number);
     }
+    u32 before = 0;
+    if (FIRST)
+        before = of_first.of_parts[block / of_first.length * DIGITS + d] + of_first.in_part[(u64)block * DIGITS + d];
     end_copies();
     u32 place[ROUNDS];
     #pragma unroll
@@ -493,11 +554,11 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
         place[r] = count_digit(quotient_of(key, size) >> shift & (DIGITS - 1), number < count, counts[warp]);
     }
     __syncthreads();
-    place_digits(counts, block, digits, states, local, base);
+    place_digits<FIRST>(counts, block, digits, before, states, local, base);
     __syncthreads();
     sort_numbers(place, own, rounds, count, local, counts[warp], source, digit_of);
     __syncthreads();
-    for (u32 i = threadIdx.x; i < count; i += SORT_THREADS)
+    for (u32 i = d; i < count; i += SORT_THREADS)
         write_sample<FIRST>(a, base[digit_of[i]] + i, source[i], block_first);
 }
 
@@ -505,10 +566,10 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
 #define SORT_PASS(NAME, FIRST)                                                                                         \
     extern "C" __global__ void __launch_bounds__(SORT_THREADS, 2)                                                      \
     NAME(sort_arrays a, u64 n, bin_layout b, const u32 *keys, u32 table, divisor size, u32 shift, u32 rounds,          \
-         const u32 *digits, state *states, u32 *ticket)                                                                \
+         const u32 *digits, first_counts of_first, state *states, u32 *ticket)                                         \
     {                                                                                                                  \
         begin_kernel();                                                                                                \
-        sort_pass<FIRST>(a, n, b, keys, table, size, shift, rounds, digits, states, ticket);                           \
+        sort_pass<FIRST>(a, n, b, keys, table, size, shift, rounds, digits, of_first, states, ticket);                 \
     }
 SORT_PASS(sort_first, true)
 SORT_PASS(sort_next, false)

@@ -92,24 +92,33 @@ static bool sorts(u64 n, u32 bins_of_bucket, int kind) {
     const u32 buckets = (p.bins + bins_of_bucket - 1) / bins_of_bucket;
     u32 passes = 1;
     while ((u64)1 << DIGIT_BITS * passes < buckets) passes++;
-    std::vector<u32> digits(MAX_PASSES * DIGITS);
+    const u32 blocks = (u32)((n + SORT_THREADS * rounds - 1) / (SORT_THREADS * rounds));
+    const u32 length = 1 + random_below(std::min(blocks, 3u)), parts = (blocks + length - 1) / length;
+    std::vector<u32> digits(MAX_PASSES * DIGITS), of_parts(parts * DIGITS, ~0u), in_part((size_t)blocks * DIGITS, ~0u);
+    const first_counts of_first = {of_parts.data(), in_part.data(), length};
     u32 done = 0;
     u64 runs = 0;
-    device::launch(3, SORT_THREADS, [&] {
-        count_digits(k[0].data(), k[1].data(), k[2].data(), n, b, keys, table, size, passes, digits.data(), &done,
-                     &runs);
+    device::launch(parts, SORT_THREADS, [&] {
+        count_digits(k[0].data(), k[1].data(), k[2].data(), n, b, keys, table, size, passes, rounds, of_first,
+                     digits.data(), &done, &runs);
     });
+#if DIM == 2
+    // Runs end with every 32 samples.
+    u64 expected_runs = 0;
+    const auto tile_of = [&](u64 m) { return expected[m].key / b.tile.value; };
+    for (u64 m = 0; m < n; m++) expected_runs += m % 32 == 0 || tile_of(m) != tile_of(m - 1);
+    if (runs != expected_runs) return false;
+#endif
     std::vector<record> records[2] = {std::vector<record>(n), std::vector<record>(n)};
     std::vector<u32> indices[2] = {std::vector<u32>(n, ~0u), std::vector<u32>(n, ~0u)};
     const auto arrays = [&](u32 i) { return record_arrays{records[i % 2].data(), indices[i % 2].data()}; };
-    const u32 blocks = (u32)((n + SORT_THREADS * rounds - 1) / (SORT_THREADS * rounds));
     for (u32 pass = 0; pass < passes; pass++) {
         std::vector<state> states((size_t)(blocks + LOOK_BACK) * DIGITS);
         u32 ticket = 0;
         const sort_arrays a = {{k[0].data(), k[1].data(), k[2].data()}, arrays(pass), arrays(pass + 1)};
         device::launch(blocks, SORT_THREADS, [&] {
             (pass == 0 ? sort_first : sort_next)(a, n, b, keys, table, size, DIGIT_BITS * pass, rounds,
-                                                 digits.data() + pass * DIGITS, states.data(), &ticket);
+                                                 digits.data() + pass * DIGITS, of_first, states.data(), &ticket);
         });
     }
 

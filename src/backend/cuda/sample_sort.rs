@@ -18,6 +18,8 @@ use std::ops::Range;
 /// bucket with 1 of 2048 samples in half of the time that all blocks need together.
 const DRAWN: usize = 1 << 18;
 const MOST_DRAWN: u32 = (DRAWN / 2048) as u32;
+/// Maximum number of blocks of `count_digits` for each multiprocessor. The last block adds the counts of all of them.
+const COUNTING_BLOCKS: usize = 2;
 /// Bytes of a list that may be allocated for the largest possible number of pairs, so that the host need not wait.
 const MAX_BOUND_BYTES: usize = 16 << 20;
 /// Maximum number of segments of a tile that one warp sums. With more, the warps of a block share a plane; for fewer
@@ -207,6 +209,7 @@ pub fn bytes(
     // About one bin per 8 cells.
     let bins = cells / 8.0;
     let passes = passes((bins as usize).max(2)) as f64;
+    // Counts of the first pass and states of the others.
     let states = 4.0 * DIGITS as f64 * passes * (n / (THREADS * ROUNDS / 2) as f64 + 64.0);
     // Planes, the order, and indices of the records that do not become the points.
     let order = (2 + if config.fixed { 2 * 4 } else { 4 }) as f64 * n;
@@ -398,6 +401,16 @@ fn tile_samples<T: Real>(
     Ok(samples)
 }
 
+/// Counts for the first pass, in the form of the kernels.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct FirstCounts {
+    of_parts: DevicePointer<u32>,
+    in_part: DevicePointer<u32>,
+    /// Blocks of a part of the input.
+    length: u32,
+}
+
 /// Samples on their way to their places.
 struct Sorter<'a, T> {
     gpu: &'a Gpu,
@@ -438,25 +451,29 @@ impl<T: Real> Sorter<'_, T> {
         assert!(passes <= MAX_PASSES);
         let rounds = config.rounds(n);
         let pass_blocks = n.div_ceil(THREADS * rounds);
-        // Numbers of 32 bits, in words of 64: counts of digits, a counter of finished blocks, and for each pass a
-        // counter of started blocks and the states of blocks.
+        let part = pass_blocks.div_ceil(COUNTING_BLOCKS * gpu.properties().multiprocessors as usize);
+        let parts_of_input = pass_blocks.div_ceil(part);
+        let counts = gpu.array::<u32>(checked_product(&[parts_of_input + pass_blocks, DIGITS], WHAT)?, WHAT)?;
+        let in_part = counts.pointer().offset(parts_of_input * DIGITS);
+        let of_first = FirstCounts { of_parts: counts.pointer(), in_part, length: part as u32 };
+        // Numbers of 32 bits, in words of 64: counts of digits, a counter of finished blocks, and for each pass but the
+        // first a counter of started blocks and the states of blocks.
         let states = checked_product(&[LOOK_BACK + pass_blocks, if config.wide { DIGITS } else { DIGITS / 2 }], WHAT)?;
         let mut parts = Parts::default();
         let at_digits = parts.add(MAX_PASSES * DIGITS / 2);
-        let at_tickets = parts.add(1 + MAX_PASSES);
-        let at_states = parts.add(states * passes);
+        let at_done = parts.add(1);
+        let at_passes = parts.add((1 + states) * (passes - 1));
         let zeros = gpu.zeros::<u64>(parts.0, WHAT)?;
         let word = |at: usize| zeros.pointer().offset(at);
 
         let (layout, keys, [kx, ky, kz]) = (self.bins.tables.layout, self.bins.keys(), self.k);
         let samples = n as u64;
-        let counting = [n.div_ceil(4 * THREADS).min(8 * gpu.properties().multiprocessors as usize) as u32, 1, 1];
-        // SAFETY: the kernel's parameters are these; it reads n samples and counts in memory for all digits. Its shared
-        // memory has room for the table.
+        // SAFETY: the kernel's parameters are these; it reads n samples and counts in memory for all digits, for the
+        // parts of the input and for the blocks of the first pass. Its shared memory has room for the table.
         unsafe {
-            launch!(gpu, &self.functions.count_digits, counting, BLOCK, 4 * table;
-                kx, ky, kz, samples, layout, keys, table_keys, size, passes as u32, word(at_digits.start),
-                word(at_tickets.start), runs)
+            launch!(gpu, &self.functions.count_digits, [parts_of_input as u32, 1, 1], BLOCK, 4 * table;
+                kx, ky, kz, samples, layout, keys, table_keys, size, passes as u32, rounds as u32, of_first,
+                word(at_digits.start), word(at_done.start), runs)
         };
         let lists = list_room(self.bins.tables.mean_touched * n as f64);
         let [others, sorted] = if passes % 2 == 0 { [0, lists] } else { [lists, 0] };
@@ -467,12 +484,15 @@ impl<T: Real> Sorter<'_, T> {
             let arrays = SortArrays { k: self.k, from: source, to: to.pointers() };
             let function = if pass == 0 { &self.functions.sort_first } else { &self.functions.sort_next };
             let (shift, digits) = (DIGIT_BITS * pass as u32, word(at_digits.start + pass * DIGITS / 2));
-            let (states, ticket) = (word(at_states.start + pass * states), word(at_tickets.start + 1 + pass));
-            // SAFETY: the kernels' parameters are these. Each pass reads and writes n samples, and has zeroed states
-            // for all its blocks and shared memory for its records and the table.
+            // The first pass does not use them.
+            let ticket = word(at_passes.start + (1 + states) * pass.saturating_sub(1));
+            // SAFETY: the kernels' parameters are these. Each pass reads and writes n samples, and has shared memory
+            // for its records and the table. There are counts for all blocks of the first pass, and zeroed states for
+            // those of the others.
             unsafe {
                 launch!(gpu, function, [pass_blocks as u32, 1, 1], BLOCK, config.shared() + 4 * table;
-                    arrays, samples, layout, keys, table_keys, size, shift, rounds as u32, digits, states, ticket)
+                    arrays, samples, layout, keys, table_keys, size, shift, rounds as u32, digits, of_first,
+                    ticket.offset(1), ticket)
             };
             if let Some(from) = from.as_mut().filter(|_| pass + 1 < passes) {
                 std::mem::swap(from, &mut to);
