@@ -9,10 +9,11 @@
 // A bin is a part of one plane of a tile of interpolation, small enough that all windows which start in it touch the
 // same tiles of spreading. The samples are sorted by bins with a stable radix sort from the lowest digit to the highest
 // (Adinets and Merrill, "Onesweep", 2022). A block ranks its samples and publishes its counts. It adds the counts of
-// the blocks before it, and moves the coordinates. If there are many samples, blocks sort buckets of them by the lowest
-// bits at the end instead. The list of a tile then consists of runs of consecutive samples, whose ends are known from
-// the starts of the bins. Equal keys keep their order and all sums are of integers, so the result depends only on the
-// input.
+// the blocks before it, and moves the coordinates. Only the blocks of the first pass need not wait for others: the
+// counts of its blocks are known from the kernel that counts all digits. If there are many samples, blocks sort buckets
+// of them by the lowest bits at the end instead. The list of a tile then consists of runs of consecutive samples, whose
+// ends are known from the starts of the bins. Equal keys keep their order and all sums are of integers, so the result
+// depends only on the input.
 //
 // Coordinates move together with the keys, so that no pass reads them at random.
 //
@@ -221,7 +222,7 @@ __device__ __forceinline__ void add_parts(u32 *of_parts)
 // Counts the digits of all passes, [pass][digit], which are those of the keys' buckets. Each block has a part of the
 // input, as blocks of the first pass with `rounds` samples per thread. The last one replaces the counts of digits by
 // their exclusive prefix sums, and completes `before`. In 2D the runs of samples are counted, too.
-extern "C" __global__ void __launch_bounds__(SORT_THREADS, 2)
+extern "C" __global__ void __launch_bounds__(SORT_THREADS, 3)
 count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b, const u32 *keys, u32 table,
              divisor size, u32 passes, u32 rounds, first_counts before, u32 *digits, u32 *done, u64 *runs)
 {

@@ -296,7 +296,7 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// The new gridder may share memory that does not depend on the samples with `previous`, which must have the same
     /// grid, taps and `arrays`.
     ///
-    /// `meanwhile` is called once. It does work of the host, such as allocations, while a GPU sorts.
+    /// Calls `meanwhile` once, for work of the host such as allocations while a GPU sorts.
     fn gridder(
         &self,
         k: &[Reals<Self, T>],

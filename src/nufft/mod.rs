@@ -85,20 +85,19 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
         let all = checked_product(&[grid_len, batch_size], "the oversampled grids")?;
         let started = std::time::Instant::now();
         let grids = Pool::new();
-        let allocate = || grids.try_take(|| backend.unwritten::<Complex<T>>(all, "the oversampled grid")).map(drop);
         let correction = params.correction(dims)?;
         let taps = params.taps(dims);
+        let mut fft = None;
+        let rest = || {
+            grids.try_take(|| backend.unwritten::<Complex<T>>(all, "the oversampled grid")).map(drop)?;
+            fft = Some(try_box(backend.grid_fft(dims, &params.grid, &correction)?, "the transforms of the grid")?);
+            Ok(())
+        };
         backend.prepare(dims, &params.grid, &taps, k[0].len());
-        let gridder = backend.gridder(k, &params.grid, &taps, batch_size, None, allocate)?;
-        let sorted = started.elapsed();
+        let gridder = backend.gridder(k, &params.grid, &taps, batch_size, None, rest)?;
+        let fft = fft.expect("the backend has called `rest`");
+        log::debug!("gridding and transforms of the grid planned in {:.2} ms", 1e3 * started.elapsed().as_secs_f64());
         interrupt::check("the sorting of samples")?;
-        let fft = try_box(backend.grid_fft(dims, &params.grid, &correction)?, "the transforms of the grid")?;
-        let milliseconds = |t: std::time::Duration| 1e3 * t.as_secs_f64();
-        log::debug!(
-            "gridding planned in {:.2} ms, its transforms in {:.2}",
-            milliseconds(sorted),
-            milliseconds(started.elapsed() - sorted)
-        );
         let voxels = dims.iter().product();
         let grid_state = Arc::new(GridState { params, taps, voxels, grid_len, batch_size, fft, grids });
         Ok(Nufft { samples: k[0].len(), gridder, grid_state })

@@ -19,7 +19,7 @@ use std::ops::Range;
 const DRAWN: usize = 1 << 18;
 const MOST_DRAWN: u32 = (DRAWN / 2048) as u32;
 /// Maximum number of blocks of `count_digits` for each multiprocessor. The last block adds the counts of all of them.
-const COUNTING_BLOCKS: usize = 2;
+const COUNTING_BLOCKS: usize = 3;
 /// Bytes of a list that may be allocated for the largest possible number of pairs, so that the host need not wait.
 const MAX_BOUND_BYTES: usize = 16 << 20;
 /// Maximum number of segments of a tile that one warp sums. With more, the warps of a block share a plane; for fewer
@@ -272,10 +272,26 @@ impl SortFunctions {
     }
 }
 
+/// Work that the host does once, before it waits for sorted samples.
+struct HostWork<F, R> {
+    work: Option<F>,
+    made: Option<R>,
+}
+
+impl<F: FnOnce() -> Result<R>, R> HostWork<F, R> {
+    fn finish(&mut self) -> Result<()> {
+        if let Some(work) = self.work.take() {
+            self.made = Some(work()?);
+        }
+        Ok(())
+    }
+}
+
 /// Sorts samples at `k`, one slice per axis, within [-0.5, 0.5). `length` gives the lengths of segments for
 /// spreading from the number of pairs of a tile and a sample; `gathering` are those for interpolation.
 /// `follows_input`: whether interpolation takes the samples of a tile in the order of the input, which has this number
-/// of runs. `meanwhile` is called while the GPU sorts; its result is returned too.
+/// of runs. `meanwhile` is called before the host waits for sorted samples; its result is
+/// returned too.
 pub fn sort_samples<T: Real, R>(
     gpu: &Gpu,
     k: &[DeviceSlice<'_, T>],
@@ -289,14 +305,13 @@ pub fn sort_samples<T: Real, R>(
     let layout = &bins.tables.layout;
     let (width, size) = (layout.width as usize, layout.size.map(|n| n as usize));
     let config = SortConfig::new(k.len(), size_of::<T>(), width, size, n, gpu.properties().shared);
-    let functions = SortFunctions::new(gpu, config, layout)?;
-    let sort = Sort::new(gpu)?;
+    let (functions, sort) = (SortFunctions::new(gpu, config, layout)?, Sort::new(gpu)?);
     let (tiles, (gather_tiles, gather_span)) = (bins.spread_tiles, bins.gather_runs(gathering));
     let zeros = ListZeros::new(gpu, tiles, gather_tiles)?;
     let (points, starts, spare) = sort_points(gpu, &functions, &sort, k, bins, zeros.count_at(CountAt::Runs))?;
     let counts = count_touching(gpu, &functions, bins, &starts)?;
     let ([keys_z, rows, columns], runs) = (bins.run_tables(), bins.tables.runs);
-    let made_meanwhile = meanwhile()?;
+    let mut host_work = HostWork { work: Some(meanwhile), made: None };
     let prefix = |n: usize| gpu.array::<u64>(n + 1, WHAT);
     let (tile_starts, firsts, gather_firsts) = (prefix(tiles)?, prefix(tiles)?, prefix(gather_tiles)?);
     let of_starts =
@@ -318,6 +333,7 @@ pub fn sort_samples<T: Real, R>(
         (bound, length(bound))
     } else {
         sort.scan(&[of_starts, of_gather]);
+        host_work.finish()?;
         let mut pairs = [0u64];
         gpu.download(zeros.part(&(zeros.counts.start..zeros.counts.start + 1)), &mut pairs)?;
         let length = length(pairs[0] as usize);
@@ -348,12 +364,13 @@ pub fn sort_samples<T: Real, R>(
     let lists = [&spread_segments, &gather_segments];
     sort.schedule(lists, segment_counts, [length.usual, gathered], zeros.part(&zeros.classes));
 
+    host_work.finish()?;
     let counts = zeros.wait_for_counts(gpu)?;
     let tile_samples =
         follows_input(counts.runs).then(|| tile_samples(gpu, &functions, k, bins, &starts)).transpose()?;
     let lists =
         SampleLists { points, tile_samples, list, firsts, spread_segments, gather_segments, slots, cut_tiles, counts };
-    Ok((lists, made_meanwhile))
+    Ok((lists, host_work.made.expect("the work is finished")))
 }
 
 /// Returns the number of blocks for `n` warps.
