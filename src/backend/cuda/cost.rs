@@ -55,9 +55,9 @@ const MULTIPROCESSORS: f64 = 132.0;
 
 /// Estimates the nanoseconds of a plan and one transform with arrays in host memory, without the start of CUDA.
 ///
-/// The constants were fitted to the 154 random cases of the estimate for the CPU, on an H200, and the time that does not
-/// depend on sizes to 89 others after plans had become faster. Eight in ten of these are 0.7 to 1.4 times the estimates,
-/// all are 0.6 to 1.7 times.
+/// The constants were fitted to the 154 random cases of the estimate for the CPU, on an H200. The time that does not
+/// depend on sizes was fitted again to 89 others, after plans had become faster. Eight in ten of these are 0.7 to 1.4
+/// times the estimates, all are 0.6 to 1.7 times.
 pub fn call(size: &CallSize, gpu: &Properties) -> f64 {
     // Launches and waits.
     const CALL: f64 = 340_000.0;
