@@ -199,7 +199,7 @@ struct first_counts {
     u32 length;
 };
 
-// Parts of the input that a thread reads at once.
+// Parts of the input whose counts a thread reads at once.
 #define PARTS 32
 
 // Replaces the counts of this thread's digit in each part by its count in all earlier ones.

@@ -290,8 +290,7 @@ impl<F: FnOnce() -> Result<R>, R> HostWork<F, R> {
 /// Sorts samples at `k`, one slice per axis, within [-0.5, 0.5). `length` gives the lengths of segments for
 /// spreading from the number of pairs of a tile and a sample; `gathering` are those for interpolation.
 /// `follows_input`: whether interpolation takes the samples of a tile in the order of the input, which has this number
-/// of runs. `meanwhile` is called before the host waits for sorted samples; its result is
-/// returned too.
+/// of runs. `meanwhile` is called before the host waits for sorted samples; its result is returned too.
 pub fn sort_samples<T: Real, R>(
     gpu: &Gpu,
     k: &[DeviceSlice<'_, T>],
