@@ -500,7 +500,7 @@ impl<T: Real> Sorter<'_, T> {
             let arrays = SortArrays { k: self.k, from: source, to: to.pointers() };
             let function = if pass == 0 { &self.functions.sort_first } else { &self.functions.sort_next };
             let (shift, digits) = (DIGIT_BITS * pass as u32, word(at_digits.start + pass * DIGITS / 2));
-            // The first pass does not use them.
+            // The states follow the ticket. The first pass uses neither.
             let ticket = word(at_passes.start + (1 + states) * pass.saturating_sub(1));
             // SAFETY: the kernels' parameters are these. Each pass reads and writes n samples, and has shared memory
             // for its records and the table. There are counts for all blocks of the first pass, and zeroed states for
