@@ -65,8 +65,8 @@ static bool is_offset(const point &p, const expected_sample &e) {
     return true;
 }
 
-// `kind`: samples anywhere, two thirds of them at one place, or some at the edge of k-space. Buckets are long, or so many
-// that their numbers have two digits.
+// `kind`: samples anywhere, two thirds of them at one place, or some at the edge of k-space. Buckets are long, or so
+// many that their numbers have two digits.
 static bool sorts(u64 n, bool has_long_buckets, int kind) {
     const plan p = random_plan();
     const u32 bins_of_bucket = !BUCKETS ? 1 : has_long_buckets ? 215 : std::max(1u, p.bins / 300);
