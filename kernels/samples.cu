@@ -5,6 +5,8 @@
 // 30 bits. LOOK_BACK is the number of blocks before its own whose counts a thread reads at once. If BUCKETS is 1, there
 // are the kernels for many samples, of which a thread has up to BUCKET_ROUNDS. With STAGED_BUCKETS 1 they copy records
 // to shared memory. FIXED_POINT is described in segments.cuh.
+// PROGRAM is 1 for the passes of the sort, 2 for the other kernels, and 0 for all. These are two programs because their
+// compilation, in parallel, then takes half of the time.
 //
 // A bin is a part of one plane of a tile of interpolation, small enough that all windows which start in it touch the
 // same tiles of spreading. The samples are sorted by bins with a stable radix sort from the lowest digit to the highest
@@ -219,6 +221,8 @@ __device__ __forceinline__ void add_parts(u32 *of_parts)
     }
 }
 
+#if PROGRAM != 1
+
 // Counts the digits of all passes, [pass][digit], which are those of the keys' buckets. Each block has a part of the
 // input, as blocks of the first pass with `rounds` samples per thread. The last one replaces the counts of digits by
 // their exclusive prefix sums, and completes `before`. In 2D the runs of samples are counted, too.
@@ -278,6 +282,8 @@ count_digits(const real *kx, const real *ky, const real *kz, u64 n, bin_layout b
     }
     add_parts(before.of_parts);
 }
+
+#endif
 
 // Records, and their indices if these are in another array. Both take RECORD_BYTES.
 #define RECORD_BYTES ((u32)sizeof(record) + 4 * FIXED_POINT)
@@ -572,8 +578,12 @@ __device__ __forceinline__ void sort_pass(const sort_arrays &a, u64 n, const bin
         begin_kernel();                                                                                                \
         sort_pass<FIRST>(a, n, b, keys, table, size, shift, rounds, digits, of_first, states, ticket);                 \
     }
+#if PROGRAM != 2
 SORT_PASS(sort_first, true)
 SORT_PASS(sort_next, false)
+#endif
+
+#if PROGRAM != 1
 
 // Sorted samples, as interpolation and spreading read them.
 struct sorted_points {
@@ -946,3 +956,5 @@ list_touching(run_layout l, const u32 *keys_z, const u32 *rows, const u32 *colum
         planes[s] = out.planes;
     }
 }
+
+#endif

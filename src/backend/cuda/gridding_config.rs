@@ -411,9 +411,8 @@ pub fn usual_kernels() -> Vec<Kernels> {
     // Points are in fixed point for up to eight taps.
     let usual = [(2, 4, 8), (2, 8, 8), (3, 4, 8), (3, 8, 8), (3, 8, 9)];
     for samples in [0, BUCKET_SORT] {
-        let sorting =
-            |(axes, bytes, width)| SortConfig::new(axes, bytes, width, [1; 3], samples, DATA_CENTRE_SHARED).kernels();
-        all.extend(usual.map(sorting));
+        let sorting = |(axes, bytes, width)| SortConfig::new(axes, bytes, width, [1; 3], samples, DATA_CENTRE_SHARED);
+        all.extend(usual.into_iter().flat_map(|sizes| sorting(sizes).all_kernels()));
     }
     for axes in [2, 3] {
         for width in 3..=9 {
@@ -445,7 +444,8 @@ pub fn plan_kernels<T: Real>(
     let spreading = SpreadingConfig::new(axes, width, bytes, size, samples, properties.capability);
     let gathering = InterpolationConfig::new(axes, width, bytes, size, samples, properties.shared);
     let sorting = SortConfig::new(axes, bytes, width, size, samples, properties.shared);
-    let mut all = vec![sort::kernels(), sorting.kernels(), spreading.kernels(degree), gathering.kernels(degree)];
+    let mut all = vec![sort::kernels(), spreading.kernels(degree), gathering.kernels(degree)];
+    all.extend(sorting.all_kernels());
     let of_tiles = spreading.for_few_samples(properties, &spreading.layout(size), samples);
     all.extend(of_tiles.map(|of_tiles| of_tiles.kernels(degree)));
     all

@@ -6,7 +6,7 @@ use super::gpu::{launch, Gpu};
 use super::memory::DeviceArray;
 use super::runtime::Function;
 use super::sample_sort_config::{
-    bucket_bins, passes, Divisor, SortConfig, DIGITS, DIGIT_BITS, LOOK_BACK, MAX_PASSES, ROUNDS, THREADS,
+    bucket_bins, passes, Divisor, SortConfig, SortProgram, DIGITS, DIGIT_BITS, LOOK_BACK, MAX_PASSES, ROUNDS, THREADS,
 };
 use super::sort::{blocks, scan_states, Length, ScanTask, Sort, TileLayout, TileSegments, BLOCK, SCHEDULE_ZEROS, WHAT};
 use crate::backend::{DevicePointer, DeviceSlice, Span};
@@ -249,8 +249,9 @@ impl SortFunctions {
     fn new(gpu: &Gpu, config: SortConfig, layout: &BinLayout) -> Result<Self> {
         let available = gpu.properties().shared;
         let table = config.table(layout.cells(), available);
-        let kernels = config.kernels();
-        let function = |name, shared| gpu.function(&kernels, name, shared);
+        let [passes, others] = config.all_kernels();
+        let pass = |name| gpu.function(&passes, name, config.shared() + 4 * table);
+        let function = |name, shared| gpu.function(&others, name, shared);
         let buckets = || -> Result<_> {
             Ok(BucketFunctions {
                 draw_samples: function("draw_samples", 0)?,
@@ -262,8 +263,8 @@ impl SortFunctions {
             config,
             table,
             count_digits: function("count_digits", 4 * table)?,
-            sort_first: function("sort_first", config.shared() + 4 * table)?,
-            sort_next: function("sort_next", config.shared() + 4 * table)?,
+            sort_first: pass("sort_first")?,
+            sort_next: pass("sort_next")?,
             settle: function("settle", 0)?,
             buckets: config.many.then(buckets).transpose()?,
             count_touching: function("count_touching", 0)?,
@@ -404,7 +405,7 @@ fn tile_samples<T: Real>(
     starts: &DeviceArray<u32>,
 ) -> Result<DeviceArray<T>> {
     assert!(k.len() == 2 && size_of::<T>() == 4);
-    let write = gpu.function(&functions.config.kernels(), "write_tile_samples", 0)?;
+    let write = gpu.function(&functions.config.kernels(SortProgram::Others), "write_tile_samples", 0)?;
     let samples = gpu.array::<T>(4 * k[0].len(), WHAT)?;
     let (layout, keys) = (bins.tables.layout, bins.keys());
     // SAFETY: the kernel's parameters are these; it reads both coordinates of all samples. It writes as many samples of

@@ -44,6 +44,15 @@ pub fn has_fixed_points(axes: usize, bytes: usize, width: usize, size: [usize; 3
     axes == 3 && bytes == 8 && width <= 8 && size.iter().all(|&n| n <= 1 << CELL_BITS)
 }
 
+/// The two programs of the kernels. Compilers take them in parallel.
+#[derive(Clone, Copy)]
+pub enum SortProgram {
+    /// The passes of the sort.
+    Passes = 1,
+    /// All other kernels.
+    Others = 2,
+}
+
 /// Sorting on one kind of GPU, in real numbers of `bytes` bytes.
 #[derive(Clone, Copy)]
 pub struct SortConfig {
@@ -76,8 +85,13 @@ impl SortConfig {
         }
     }
 
-    /// Returns the kernels.
-    pub fn kernels(&self) -> Kernels {
+    /// Returns all kernels.
+    pub fn all_kernels(&self) -> [Kernels; 2] {
+        [SortProgram::Passes, SortProgram::Others].map(|program| self.kernels(program))
+    }
+
+    /// Returns the kernels of a program.
+    pub fn kernels(&self, program: SortProgram) -> Kernels {
         let [wide, many, fixed] = [self.wide, self.many, self.fixed].map(usize::from);
         let macros = [
             ("DIM", self.axes),
@@ -89,6 +103,7 @@ impl SortConfig {
             ("STAGED_BUCKETS", usize::from(self.staged)),
             ("FIXED_POINT", fixed),
             ("CELL_BITS", CELL_BITS),
+            ("PROGRAM", program as usize),
         ];
         Kernels::new("samples", SAMPLES, self.bytes, &macros)
     }
