@@ -5,6 +5,10 @@
 //! a free buffer; the thread that completes the second adds them. In the same way, a tile's total is left here until
 //! all neighbours that precede it are on the grid. So no thread waits for a slower one, unless all buffers are in use,
 //! and the order of every sum depends only on the tiles and their parts.
+//!
+//! Few tiles are nearly all neighbours of one another, so that one thread at a time would add a tile to the grid.
+//! Then all totals are left here, and afterwards the threads share the grid's rows: each adds the totals of all tiles
+//! to its rows, in the order of the tiles.
 
 use super::schedule::{Schedule, TilePart};
 use crate::base::error::{try_reserve, Result};
@@ -155,6 +159,23 @@ impl<T> MergeProgress<T> {
         }
     }
 
+    /// Leaves the total of a tile for [`MergeProgress::totals`].
+    pub fn leave_total(&self, tile: usize, total: &mut TileBuffer<T>) {
+        self.lock().leave(SumKey::Tile(tile), total);
+    }
+
+    /// Returns the totals of `tiles` tiles, which are all the sums that have been left. Their buffers are free when the
+    /// result is dropped.
+    pub fn totals(&self, tiles: usize) -> TileTotals<'_, T> {
+        let mut sums = self.lock();
+        assert_eq!(sums.left.len(), tiles);
+        sums.left.sort_unstable_by_key(|(key, _)| match key {
+            SumKey::Tile(tile) => *tile,
+            SumKey::Pair(_) => unreachable!("both sums of a pair were completed"),
+        });
+        TileTotals { sums }
+    }
+
     /// Records that one of the conditions of a tile is met: a predecessor has been added, or the total has been left.
     fn complete(&self, tile: usize) {
         if self.remaining[tile].fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -212,6 +233,25 @@ impl<T> LeftSums<T> {
     fn take(&mut self, key: SumKey) -> Option<TileBuffer<T>> {
         let at = self.left.iter().position(|(other, _)| *other == key)?;
         Some(self.left.swap_remove(at).1)
+    }
+}
+
+/// The totals of all tiles.
+pub struct TileTotals<'a, T> {
+    sums: MutexGuard<'a, LeftSums<T>>,
+}
+
+impl<T> TileTotals<'_, T> {
+    /// Returns the total of a tile.
+    pub fn of(&self, tile: usize) -> &TileBuffer<T> {
+        &self.sums.left[tile].1
+    }
+}
+
+impl<T> Drop for TileTotals<'_, T> {
+    fn drop(&mut self) {
+        let LeftSums { left, free, .. } = &mut *self.sums;
+        free.extend(left.drain(..).map(|(_, total)| total));
     }
 }
 

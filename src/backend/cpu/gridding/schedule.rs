@@ -165,11 +165,24 @@ impl TilePlacement {
         (0..3).flat_map(move |region| (bounds[region]..bounds[region + 1]).map(move |line| (region, line)))
     }
 
-    /// Returns the offset of the grid row that contains the buffer's row y of plane z.
+    /// Returns the grid's rows in the plane that contains the buffer's plane z.
+    #[inline(always)]
+    pub fn plane(&self, z: usize) -> Range<usize> {
+        let [_, gy, gz] = self.size;
+        let start = (self.origin[2] + z) % gz * gy;
+        start..start + gy
+    }
+
+    /// Returns the grid's row, numbered through all planes, that contains the buffer's row y of plane z.
+    #[inline(always)]
+    pub fn row_number(&self, z: usize, y: usize) -> usize {
+        self.plane(z).start + (self.origin[1] + y) % self.size[1]
+    }
+
+    /// Returns the offset of the grid's row that contains the buffer's row y of plane z.
     #[inline(always)]
     pub fn row(&self, z: usize, y: usize) -> usize {
-        let [gx, gy, gz] = self.size;
-        ((self.origin[2] + z) % gz * gy + (self.origin[1] + y) % gy) * gx
+        self.row_number(z, y) * self.size[0]
     }
 }
 

@@ -23,6 +23,8 @@ const PREFETCH_DISTANCE: usize = 256;
 const MIN_BLOCK: usize = 32;
 /// Maximum number of samples of a block.
 const MAX_BLOCK: usize = 128;
+/// Number of tasks for each thread if the grid's rows are shared.
+const ROW_TASKS: usize = 4;
 
 impl<T: SimdReal> Gridder<T> {
     /// Implements [`crate::backend::Backend::spread`].
@@ -32,9 +34,12 @@ impl<T: SimdReal> Gridder<T> {
         let grid = &SharedSlice::new(grid);
         let schedule = self.schedule();
         let progress = self.progress();
-        let merge = |tile: usize, total: &TileBuffer<T>| {
-            self.level.run_rows(MergeKernel { gridder: self, tile: &schedule.tiles[tile], total, grid, arrays });
+        let merge_rows = |tile: usize, total: &TileBuffer<T>, rows: Range<usize>| {
+            self.level.run_rows(MergeKernel { gridder: self, tile: &schedule.tiles[tile], total, grid, arrays, rows });
         };
+        let rows = self.tiling.size[1] * self.tiling.size[2];
+        let merge = |tile: usize, total: &TileBuffer<T>| merge_rows(tile, total, 0..rows);
+        let is_merged_by_rows = self.merges_by_rows();
         let add = |left: &mut TileBuffer<T>, right: &TileBuffer<T>| {
             self.level.run_rows(AddKernel { left: &mut left[..used], right: &right[..used] });
         };
@@ -49,7 +54,10 @@ impl<T: SimdReal> Gridder<T> {
                 } else {
                     self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
                 }
-                if progress.add_siblings(schedule, part, &mut work.cells, add) {
+                let is_total = progress.add_siblings(schedule, part, &mut work.cells, add);
+                if is_total && is_merged_by_rows {
+                    progress.leave_total(part.tile, &mut work.cells);
+                } else if is_total {
                     progress.add_tile(schedule, part.tile, &mut work.cells, merge);
                 }
                 // Every thread has a buffer when it takes a part: see `MergeProgress::new`.
@@ -57,6 +65,14 @@ impl<T: SimdReal> Gridder<T> {
                 task.end();
             },
         );
+        if is_merged_by_rows {
+            let totals = progress.totals(schedule.tiles.len());
+            let tasks = rows.min(ROW_TASKS * threads.count());
+            threads.run(tasks, |i| {
+                let own = rows * i / tasks..rows * (i + 1) / tasks;
+                (0..schedule.tiles.len()).for_each(|tile| merge_rows(tile, totals.of(tile), own.clone()));
+            });
+        }
     }
 }
 
@@ -254,14 +270,16 @@ impl<T: SimdReal> Kernel for AddKernel<'_, T> {
     }
 }
 
-/// The merge of a tile: adds its total to the grids, or stores it if the tile is the first to reach the cells. The
-/// windows of a sparse tile are added one after another, after the cells have been cleared.
+/// The merge of a tile: adds its total to rows of the grids, or stores it if the tile is the first to reach the cells.
+/// The windows of a sparse tile are added one after another, after the cells have been cleared.
 struct MergeKernel<'a, T> {
     gridder: &'a Gridder<T>,
     tile: &'a ScheduledTile,
     total: &'a TileBuffer<T>,
     grid: &'a SharedSlice<'a, Complex<T>>,
     arrays: usize,
+    /// Rows of a grid, numbered through all planes: all of them for a sparse tile.
+    rows: Range<usize>,
 }
 
 impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
@@ -273,8 +291,14 @@ impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
         let is_sparse = self.gridder.is_sparse(self.tile);
         for array in 0..self.arrays {
             for (rz, z) in placement.lines(2) {
+                let plane = placement.plane(z);
+                if plane.end <= self.rows.start || self.rows.end <= plane.start {
+                    continue;
+                }
                 for (ry, y) in placement.lines(1) {
-                    self.row(&placement, array, [ry, rz], [y, z], is_sparse);
+                    if self.rows.contains(&placement.row_number(z, y)) {
+                        self.row(&placement, array, [ry, rz], [y, z], is_sparse);
+                    }
                 }
             }
         }
@@ -307,7 +331,8 @@ impl<T: SimdReal> MergeKernel<'_, T> {
             let region_end = (rx + 1..3).find(|&r| store[r] != store[rx]).unwrap_or(3);
             let start = (origin + x) % gx;
             let len = (bounds[region_end] - x).min(gx - start);
-            // SAFETY: the neighbours that share these cells are added before or after this tile, see merging.rs.
+            // SAFETY: the neighbours that share these cells are added before or after this tile, see merging.rs. If rows
+            // are shared, only this thread adds tiles to its rows.
             let cells = unsafe { grid.part(to + start, len) };
             match (store[rx], is_sparse) {
                 (true, true) => cells.fill(Complex::default()),
@@ -317,5 +342,63 @@ impl<T: SimdReal> MergeKernel<'_, T> {
             }
             x += len;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cpu::simd::Level;
+    use crate::base::random::SplitMix64;
+
+    /// Compares spreading on 16 threads with one thread. Returns whether the rows were shared.
+    fn check<T: SimdReal>(level: Level, size: &[usize], width: usize, samples: usize, random: &mut SplitMix64) -> bool {
+        let mut numbers = |count: usize| -> Vec<T> { (0..count).map(|_| T::of(random.uniform() - 0.5)).collect() };
+        let k: Vec<Vec<T>> = size.iter().map(|_| numbers(samples)).collect();
+        let k: Vec<&[T]> = k.iter().map(|axis| &axis[..]).collect();
+        let values = numbers(2 * samples);
+        let values: Vec<_> = values.chunks_exact(2).map(|z| Complex::new(z[0], z[1])).collect();
+        let window: Vec<Vec<f64>> =
+            (0..3).map(|power| (0..width).map(|tap| (1.7 * (tap + power) as f64).cos()).collect()).collect();
+        let spread = |count: usize| {
+            let threads = Threads::new(count).unwrap();
+            let gridder = Gridder::new(&threads, level, &k, size, &window, 1, None).unwrap();
+            let spread = || {
+                let mut grid = vec![Complex::new(T::of(f64::NAN), T::of(f64::NAN)); size.iter().product()];
+                gridder.spread(&threads, &values, &mut grid);
+                grid
+            };
+            let grid = spread();
+            // The buffers of the first call are free for the next.
+            assert!(spread() == grid, "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
+            (grid, gridder.merges_by_rows())
+        };
+        let ((expected, is_shared_by_one), (grid, is_shared)) = (spread(1), spread(16));
+        assert!(grid == expected, "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
+        assert!(!is_shared_by_one);
+        is_shared
+    }
+
+    /// Tiles that are added by rows and those that are added whole give the same bits.
+    #[test]
+    fn shared_rows_have_the_same_bits() {
+        let mut random = SplitMix64(1);
+        let mut check = |size: &[usize], width: usize, samples: usize, is_shared: bool| {
+            for level in Level::all() {
+                let wide = check::<f64>(level, size, width, samples, &mut random);
+                assert!(check::<f32>(level, size, width, samples, &mut random) == wide);
+                assert_eq!(wide, is_shared, "{size:?}, {width} cells, {samples} samples");
+            }
+        };
+        check(&[60, 60, 58], 4, 6000, true);
+        check(&[41, 35, 38], 7, 3000, true);
+        check(&[130, 50, 24], 3, 5000, true);
+        check(&[150, 100], 5, 4000, true);
+        // Sparse tiles, many parts, many tiles, one tile.
+        check(&[60, 60, 58], 4, 100, false);
+        check(&[60, 60, 58], 4, 200_000, false);
+        check(&[100, 90, 90], 4, 50_000, false);
+        check(&[500, 400], 4, 40_000, false);
+        check(&[30, 40], 4, 900, false);
     }
 }

@@ -58,9 +58,14 @@ pub struct AxisTiles {
 }
 
 impl AxisTiles {
-    /// Creates tiles of about `edge` cells, an even number unless there is one cell.
-    fn new(cells: usize, edge: usize) -> AxisTiles {
-        AxisTiles { cells, count: if cells == 1 { 1 } else { (cells / (2 * edge)).max(1) * 2 } }
+    /// Creates tiles of about `edge` cells for windows of `width`, an even number unless there is one cell.
+    ///
+    /// Tiles are at least one window long, and shorter than `edge` only if they are at least two: the buffer of a tile
+    /// has the cells of a window in addition.
+    fn new(cells: usize, edge: usize, width: usize) -> AxisTiles {
+        let rounded = (cells + edge) / (2 * edge);
+        let pairs = if 4 * width * rounded <= cells { rounded } else { cells / (2 * edge.max(width)) };
+        AxisTiles { cells, count: if cells == 1 { 1 } else { 2 * pairs.max(1) } }
     }
     /// Creates one tile. It is its own neighbour: windows at its end reach its first cells.
     fn single(cells: usize) -> AxisTiles {
@@ -138,7 +143,7 @@ impl Tiling {
             return single;
         }
         let edges = if grid.len() == 3 { TILE_3D } else { TILE_2D };
-        with([0, 1, 2].map(|a| AxisTiles::new(size[a], edges[a].max(width))))
+        with([0, 1, 2].map(|a| AxisTiles::new(size[a], edges[a], width)))
     }
 
     /// Returns the cells of a tile's buffer.
@@ -216,5 +221,21 @@ mod tests {
         }
         let lengthened: usize = Level::all().into_iter().map(|level| check::<f32>(level) + check::<f64>(level)).sum();
         assert!(lengthened > 0);
+    }
+
+    #[test]
+    fn tiles_are_at_least_a_window_long() {
+        for edge in [16, 32, 64] {
+            for width in 2..=16 {
+                for cells in 2 * width..500 {
+                    let axis = AxisTiles::new(cells, edge, width);
+                    let shortest = (0..axis.count).map(|tile| axis.len(tile)).min().unwrap();
+                    assert!(axis.count % 2 == 0 && shortest >= width, "{cells} {edge} {width}");
+                    assert!(shortest >= edge.min(2 * width) || axis.count == 2, "{cells} {edge} {width}");
+                    assert!(axis.longest() <= 2 * edge.max(width), "{cells} {edge} {width}");
+                }
+            }
+        }
+        assert_eq!(AxisTiles::new(1, 16, 4).count, 1);
     }
 }
