@@ -3,6 +3,7 @@
 use super::merging::{MergeProgress, TileBuffer};
 use super::schedule::{longest_part, PartOrder, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
+use super::sparse_tiles::is_sparse;
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
 use crate::backend::cpu::array_tasks::is_task_per_array;
@@ -30,6 +31,9 @@ pub struct Gridder<T> {
     has_array_tasks: bool,
     /// Whether the threads share the grid's rows after all tiles are complete: see [`Gridder::merges_by_rows`].
     merges_by_rows: bool,
+    /// Whether the grid is cleared at once, because most tiles are empty or windows have few cells. Otherwise the first
+    /// tile that reaches a cell stores its sum there.
+    pub(super) clears_first: bool,
     polynomials: Polynomials<T>,
     buffers: Arc<GriddingBuffers<T>>,
 }
@@ -61,6 +65,9 @@ pub struct ThreadBuffers<T> {
 
 /// Maximum number of bytes of the buffers of one spreading that only keep threads from waiting.
 const MAX_SPARE_BYTES: usize = 16 << 20;
+/// Minimum number of the grid's cells for each cell of a window if the grid is cleared at once. Cells of more windows
+/// should be in the cache when they are added to.
+const CELLS_PER_WINDOW_CELL: usize = 4;
 /// Minimum number of threads for each tile of a colour if the grid's rows are shared. With fewer, adding whole tiles
 /// keeps enough of them busy.
 const THREADS_PER_TILE: usize = 4;
@@ -241,10 +248,23 @@ impl<T: SimdReal> Gridder<T> {
             None => Arc::new(GriddingBuffers::new(shape, sizes)?),
         };
         let polynomials = Polynomials::new(window)?;
-        let mut gridder =
-            Gridder { level, tiling, samples, arrays, has_array_tasks, merges_by_rows: false, polynomials, buffers };
-        gridder.merges_by_rows = shape.may_merge_by_rows::<T>(&tiling, count) && gridder.has_single_dense_parts();
-        Ok(gridder)
+        let Schedule { parts, tiles, .. } = &samples.schedule;
+        let has_single_dense_parts = parts.len() == tiles.len() && !tiles.iter().any(|tile| is_sparse(&tiling, tile));
+        let merges_by_rows = has_single_dense_parts && shape.may_merge_by_rows::<T>(&tiling, count);
+        let empty_tiles = tiles.iter().filter(|tile| tile.points.is_empty()).count();
+        let of_windows = product(&[CELLS_PER_WINDOW_CELL, count, tiling.block_len()]);
+        let clears_first = 2 * empty_tiles >= tiles.len() || of_windows <= product(grid);
+        Ok(Gridder {
+            level,
+            tiling,
+            samples,
+            arrays,
+            has_array_tasks,
+            merges_by_rows,
+            clears_first,
+            polynomials,
+            buffers,
+        })
     }
 
     /// Estimates the bytes held, including the buffers of the threads.
@@ -270,12 +290,6 @@ impl<T: SimdReal> Gridder<T> {
     /// long. Tiles of many parts are added while parts of others are summed, and sparse tiles are not added by rows.
     pub(super) fn merges_by_rows(&self) -> bool {
         self.merges_by_rows
-    }
-
-    /// Returns whether every tile has one part and is not sparse.
-    fn has_single_dense_parts(&self) -> bool {
-        let Schedule { parts, tiles, .. } = self.schedule();
-        parts.len() == tiles.len() && !tiles.iter().any(|tile| self.is_sparse(tile))
     }
 
     /// Borrows the buffers of a thread. More are allocated only if several threads use the plan at once. If that fails,

@@ -5,7 +5,8 @@
 //! it in this order. So every cell receives its sums in the same order for any number of threads (merging.rs). The
 //! order in which parts begin does not matter for that, and is chosen for speed: see [`PartOrder`].
 //!
-//! The first tile that reaches a cell stores its sum there, so that the grid need not be cleared in advance.
+//! The first tile that reaches a cell stores its sum there, so that the grid need not be cleared in advance, except if
+//! most tiles are empty.
 
 use super::tiling::Tiling;
 use crate::base::error::{try_reserve, try_vec, Result};

@@ -5,13 +5,13 @@ use super::keys::unpack_key;
 use super::merging::TileBuffer;
 use super::schedule::{ScheduledTile, TilePart, TilePlacement};
 use super::sorting::batches;
-use super::sparse_tiles::{add_windows, WindowSpreadKernel};
+use super::sparse_tiles::{add_windows, is_sparse, WindowSpreadKernel};
 use super::taps::{with_vectors, CHUNK};
 use super::tiling::PREFETCHED_ROWS;
 use super::windows::{add, add_cells};
 use crate::backend::cpu::simd::{prefetch, Arith, Kernel, SimdReal, Vector};
 use crate::backend::threads::Threads;
-use crate::base::workers::SharedSlice;
+use crate::base::workers::{chunk_len, SharedSlice};
 use num_complex::Complex;
 use std::ops::Range;
 
@@ -43,13 +43,20 @@ impl<T: SimdReal> Gridder<T> {
         let add = |left: &mut TileBuffer<T>, right: &TileBuffer<T>| {
             self.level.run_rows(AddKernel { left: &mut left[..used], right: &right[..used] });
         };
+        if self.clears_first {
+            let (cells, chunk) = (grid.len(), chunk_len(grid.len()));
+            threads.run(cells.div_ceil(chunk), |i| {
+                // SAFETY: each task has its own cells.
+                unsafe { grid.part(i * chunk, chunk.min(cells - i * chunk)) }.fill(Complex::default());
+            });
+        }
         threads.run_with(
             schedule.parts.len(),
             || self.work(),
             |work, i| {
                 let task = progress.begin();
                 let part = &schedule.parts[i];
-                if self.is_sparse(&schedule.tiles[part.tile]) {
+                if is_sparse(&self.tiling, &schedule.tiles[part.tile]) {
                     self.level.run_rows(WindowSpreadKernel { gridder: self, part, values, arrays, work });
                 } else {
                     self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
@@ -287,28 +294,35 @@ impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let placement = TilePlacement::new(&self.gridder.tiling, self.tile);
-        let is_sparse = self.gridder.is_sparse(self.tile);
-        for array in 0..self.arrays {
-            for (rz, z) in placement.lines(2) {
-                let plane = placement.plane(z);
-                if plane.end <= self.rows.start || self.rows.end <= plane.start {
-                    continue;
-                }
-                for (ry, y) in placement.lines(1) {
-                    if self.rows.contains(&placement.row_number(z, y)) {
-                        self.row(&placement, array, [ry, rz], [y, z], is_sparse);
-                    }
-                }
-            }
+        let MergeKernel { gridder: g, tile, total, grid, arrays, .. } = self;
+        let placement = TilePlacement::new(&g.tiling, tile);
+        let is_sparse = is_sparse(&g.tiling, tile);
+        if !g.clears_first || !is_sparse {
+            (0..arrays).for_each(|array| self.rows(&placement, array, is_sparse));
         }
         if is_sparse {
-            add_windows(self.gridder, self.tile, self.total, self.grid, self.arrays);
+            add_windows(g, tile, total, grid, arrays);
         }
     }
 }
 
 impl<T: SimdReal> MergeKernel<'_, T> {
+    /// Adds the rows of an array's buffer that are among `rows`. Clears the cells of a sparse tile.
+    #[inline(always)]
+    fn rows(&self, placement: &TilePlacement, array: usize, is_sparse: bool) {
+        for (rz, z) in placement.lines(2) {
+            let plane = placement.plane(z);
+            if plane.end <= self.rows.start || self.rows.end <= plane.start {
+                continue;
+            }
+            for (ry, y) in placement.lines(1) {
+                if self.rows.contains(&placement.row_number(z, y)) {
+                    self.row(placement, array, [ry, rz], [y, z], is_sparse);
+                }
+            }
+        }
+    }
+
     /// Adds row y of plane z of an array's buffer, in the regions `ry` and `rz`. Clears the cells of a sparse tile.
     #[inline(always)]
     fn row(&self, placement: &TilePlacement, array: usize, [ry, rz]: [usize; 2], [y, z]: [usize; 2], is_sparse: bool) {
@@ -319,7 +333,7 @@ impl<T: SimdReal> MergeKernel<'_, T> {
         let first_cell = array * gx * gy * gz;
         let (to, ahead) = (first_cell + placement.row(z, y), first_cell + placement.row(z, y + PREFETCHED_ROWS));
         let from = &self.total[array * g.buffer_len() + (z * rows + y) * row..][..row];
-        let store = [0, 1, 2].map(|rx| tile.is_first([rx, ry, rz]));
+        let store = [0, 1, 2].map(|rx| !g.clears_first && tile.is_first([rx, ry, rz]));
         if is_sparse && store == [false; 3] {
             return;
         }
@@ -394,8 +408,9 @@ mod tests {
         check(&[41, 35, 38], 7, 3000, true);
         check(&[130, 50, 24], 3, 5000, true);
         check(&[150, 100], 5, 4000, true);
-        // Sparse tiles, many parts, many tiles, one tile.
-        check(&[60, 60, 58], 4, 100, false);
+        // Few windows, sparse tiles, many parts, many tiles, one tile.
+        check(&[60, 60, 58], 4, 10, false);
+        check(&[60, 60, 58], 4, 600, false);
         check(&[60, 60, 58], 4, 200_000, false);
         check(&[100, 90, 90], 4, 50_000, false);
         check(&[500, 400], 4, 40_000, false);
