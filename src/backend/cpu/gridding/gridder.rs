@@ -3,7 +3,6 @@
 use super::merging::{MergeProgress, TileBuffer};
 use super::schedule::{longest_part, PartOrder, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
-use super::sparse_tiles::is_sparse;
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
 use crate::backend::cpu::array_tasks::is_task_per_array;
@@ -249,7 +248,7 @@ impl<T: SimdReal> Gridder<T> {
         };
         let polynomials = Polynomials::new(window)?;
         let Schedule { parts, tiles, .. } = &samples.schedule;
-        let has_single_dense_parts = parts.len() == tiles.len() && !tiles.iter().any(|tile| is_sparse(&tiling, tile));
+        let has_single_dense_parts = parts.len() == tiles.len() && !tiles.iter().any(|tile| tile.is_sparse(&tiling));
         let merges_by_rows = has_single_dense_parts && shape.may_merge_by_rows::<T>(&tiling, count);
         let empty_tiles = tiles.iter().filter(|tile| tile.points.is_empty()).count();
         let of_windows = product(&[CELLS_PER_WINDOW_CELL, count, tiling.block_len()]);

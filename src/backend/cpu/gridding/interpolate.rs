@@ -4,7 +4,7 @@ use super::gridder::{Gridder, ThreadBuffers};
 use super::keys::unpack_key;
 use super::schedule::{TilePart, TilePlacement};
 use super::sorting::batches;
-use super::sparse_tiles::{is_sparse, WindowInterpolationKernel};
+use super::sparse_tiles::WindowInterpolationKernel;
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{WindowStrides, PREFETCHED_ROWS};
 use super::windows::window_sum;
@@ -44,7 +44,7 @@ impl<T: SimdReal> Gridder<T> {
             let batches = share * batches / shares..(share + 1) * batches / shares;
             if !batches.is_empty() {
                 let values = &shared;
-                if is_sparse(&self.tiling, &self.schedule().tiles[part.tile]) {
+                if self.schedule().tiles[part.tile].is_sparse(&self.tiling) {
                     self.level.run_rows(WindowInterpolationKernel { gridder: self, part, grid, values, arrays, work });
                 } else {
                     let kernel = InterpolationKernel { gridder: self, part, batches, grid, values, arrays, work };

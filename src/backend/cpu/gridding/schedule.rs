@@ -44,6 +44,9 @@ fn part_share(tiling: &Tiling) -> usize {
     }
 }
 
+/// The windows of a sparse tile have at most one in this number of the cells of the buffer.
+const SPARSE_SHARE: usize = 2;
+
 /// Minimum number of bytes of a call's values for [`PartOrder::BySample`]. Fewer remain in the processor's cache.
 const MIN_BYTES_BY_SAMPLE: usize = 8 << 20;
 /// Minimum number of parts of a tile for [`PartOrder::BySample`], on average.
@@ -121,6 +124,12 @@ pub struct ScheduledTile {
 }
 
 impl ScheduledTile {
+    /// Returns whether the tile is sparse: see sparse_tiles.rs.
+    #[inline(always)]
+    pub fn is_sparse(&self, tiling: &Tiling) -> bool {
+        product(&[SPARSE_SHARE, self.points.len(), tiling.block_len()]) <= tiling.buffer_len()
+    }
+
     /// Returns whether the tile is the first to reach the cells of a region [x, y, z].
     #[inline(always)]
     pub fn is_first(&self, [x, y, z]: [usize; 3]) -> bool {

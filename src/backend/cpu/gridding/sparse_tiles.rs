@@ -6,20 +6,10 @@ use super::keys::unpack_key;
 use super::merging::TileBuffer;
 use super::schedule::{ScheduledTile, TilePart, TilePlacement};
 use super::taps::{with_vectors, CHUNK};
-use super::tiling::Tiling;
 use super::windows::{add, add_cells, window_sum};
 use crate::backend::cpu::simd::{Arith, Kernel, SimdReal, Vector};
-use crate::base::sizes::product;
 use crate::base::workers::SharedSlice;
 use num_complex::Complex;
-
-/// The windows have at most one in this number of the cells of the buffer.
-const SPARSE_SHARE: usize = 2;
-
-/// Returns whether a tile is sparse.
-pub fn is_sparse(tiling: &Tiling, tile: &ScheduledTile) -> bool {
-    product(&[SPARSE_SHARE, tile.points.len(), tiling.block_len()]) <= tiling.buffer_len()
-}
 
 /// The spreading of a sparse tile: writes the window of each sample, multiplied by its value.
 pub struct WindowSpreadKernel<'a, T> {

@@ -5,7 +5,7 @@ use super::keys::unpack_key;
 use super::merging::TileBuffer;
 use super::schedule::{ScheduledTile, TilePart, TilePlacement};
 use super::sorting::batches;
-use super::sparse_tiles::{add_windows, is_sparse, WindowSpreadKernel};
+use super::sparse_tiles::{add_windows, WindowSpreadKernel};
 use super::taps::{with_vectors, CHUNK};
 use super::tiling::PREFETCHED_ROWS;
 use super::windows::{add, add_cells};
@@ -56,7 +56,7 @@ impl<T: SimdReal> Gridder<T> {
             |work, i| {
                 let task = progress.begin();
                 let part = &schedule.parts[i];
-                if is_sparse(&self.tiling, &schedule.tiles[part.tile]) {
+                if schedule.tiles[part.tile].is_sparse(&self.tiling) {
                     self.level.run_rows(WindowSpreadKernel { gridder: self, part, values, arrays, work });
                 } else {
                     self.level.run_rows(SpreadKernel { gridder: self, part, values, arrays, work });
@@ -296,7 +296,7 @@ impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
     fn run<A: Arith>(self) {
         let MergeKernel { gridder: g, tile, total, grid, arrays, .. } = self;
         let placement = TilePlacement::new(&g.tiling, tile);
-        let is_sparse = is_sparse(&g.tiling, tile);
+        let is_sparse = tile.is_sparse(&g.tiling);
         if !g.clears_first || !is_sparse {
             (0..arrays).for_each(|array| self.rows(&placement, array, is_sparse));
         }
