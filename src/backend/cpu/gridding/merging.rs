@@ -46,7 +46,7 @@ struct LeftSums<T> {
 enum SumKey {
     /// The other sum of this pair is not complete.
     Pair(usize),
-    /// Neighbours that precede this tile are not on the grid.
+    /// Neighbours that precede this tile are not on the grid, or threads will share the grid's rows.
     Tile(usize),
 }
 
