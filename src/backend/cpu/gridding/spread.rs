@@ -39,7 +39,7 @@ impl<T: SimdReal> Gridder<T> {
         };
         let rows = self.tiling.size[1] * self.tiling.size[2];
         let merge = |tile: usize, total: &TileBuffer<T>| merge_rows(tile, total, 0..rows);
-        let is_merged_by_rows = self.merges_by_rows();
+        let is_merged_by_rows = self.merges_by_rows;
         let add = |left: &mut TileBuffer<T>, right: &TileBuffer<T>| {
             self.level.run_rows(AddKernel { left: &mut left[..used], right: &right[..used] });
         };
@@ -385,7 +385,7 @@ mod tests {
             let grid = spread();
             // The buffers of the first call are free for the next.
             assert!(spread() == grid, "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
-            (grid, gridder.merges_by_rows())
+            (grid, gridder.merges_by_rows)
         };
         let ((expected, is_shared_by_one), (grid, is_shared)) = (spread(1), spread(16));
         assert!(grid == expected, "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
