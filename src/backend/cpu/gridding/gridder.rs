@@ -28,8 +28,8 @@ pub struct Gridder<T> {
     arrays: usize,
     /// Whether each array of a call is one task. The buffers of a thread then hold one array.
     has_array_tasks: bool,
-    /// Whether the threads share the grid's rows after all tiles are complete. Otherwise, each tile is added to the grid
-    /// when the neighbours before it have been added. The bits are the same.
+    /// Whether the threads share the grid's rows after all tiles are complete. Otherwise, each tile is added to the
+    /// grid when the neighbours before it have been added. The bits are the same.
     ///
     /// With few tiles of a colour, most threads would wait: on 16 threads, 19,231 samples to 48 x 46 x 46 took twice as
     /// long. Tiles of many parts are added while parts of others are summed, and sparse tiles are not added by rows.
