@@ -14,8 +14,9 @@
 //   ROWS      1 if the points of a line are neighbours in memory, 0 if neighbouring lines are
 //   IMAGE     number of points of the image on a line
 //   ORIGIN    index of the image's point 0
-//   FUSED     1 to compile the kernels of convolutions too
-//   MAPS      1 to compile the kernels of convolutions that multiply by coil maps too
+//   PROGRAM   the kernels of this program (enum `Step` of the host): 1 fft_up and fft_down, 2 fft_whole, 3 fft_kernel,
+//             4 fft_convolve, 5 fft_up_maps, 6 fft_down_maps. Each is a program of its own, because the compiler takes up
+//             to 0.4 s for one, and programs are compiled in parallel.
 //
 // They need LINES * PITCH complex numbers of shared memory (see `Exchange`), or none with one pass.
 //
@@ -455,6 +456,7 @@ struct Store {
     }
 };
 
+#if PROGRAM == 1
 // From lines of the image, each point times its factor, to whole lines, with exp(-i). May work in place. The check is
 // of `in`.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
@@ -478,8 +480,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     load<false>(v, in, lines, from, nullptr, true, {});
     passes<false, 0, false, false>(v, twiddle, Store<true>{out, lines, to, factor, true, check});
 }
+#endif
 
-#if !ROWS && (FUSED || MAPS)
+#if PROGRAM == 2
 // Whole columns in place, with exp(-i).
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     fft_whole(cplx *data, Lines lines, Side side, const cplx *__restrict__ twiddle) {
@@ -491,13 +494,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 }
 #endif
 
-#if MAPS
+#if PROGRAM == 5 || PROGRAM == 6
 // Maps of one coil after the other, `step` elements apart, each in the arrangement of the image.
 struct Maps {
     const cplx *of;
     long long step;
 };
+#endif
 
+#if PROGRAM == 5
 // From lines of one image times the maps of the coils, line axis 1, to whole lines, with exp(-i).
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     fft_up_maps(const cplx *__restrict__ in, Maps maps, cplx *out, Lines lines, Side from, Side to,
@@ -520,6 +525,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     passes<false, 0, false, true>(v, twiddle, Store<false>{out, lines, to, nullptr, false, {}});
 }
 
+#endif
+
+#if PROGRAM == 6
 // Adds the last pass' points, times the conjugate of a coil's map, to lines of the image.
 struct AddMapped {
     cplx *out;
@@ -572,7 +580,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 }
 #endif
 
-#if FUSED && ROWS
+#if PROGRAM == 3
 // Stores the real parts of the last pass' points, times `scale`.
 struct StoreReals {
     real *out;
@@ -607,7 +615,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 }
 #endif
 
-#if FUSED && !ROWS
+#if PROGRAM == 4
 // A real spectrum, in natural order of its points.
 struct Spectrum {
     const real *factors;

@@ -29,19 +29,51 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Returns some of the usual kernels: up to four of each source, from the narrowest to the widest.
+/// Returns the source of kernels, and the part of it that is compiled.
+fn program(kernels: &Kernels) -> (&'static str, Option<String>) {
+    (kernels.name, kernels.options().into_iter().find(|option| option.starts_with("-DPROGRAM=")))
+}
+
+/// Returns some of the usual kernels: up to four of each program, from the narrowest to the widest.
 fn some_of_each() -> Vec<Kernels> {
     let all = usual_kernels();
-    let mut names: Vec<_> = all.iter().map(|k| k.name).collect();
-    names.sort_unstable();
-    names.dedup();
-    let some = |name| {
-        let of: Vec<&Kernels> = all.iter().filter(|k| k.name == name).collect();
+    let mut programs: Vec<_> = all.iter().map(program).collect();
+    programs.sort_unstable();
+    programs.dedup();
+    let some = |kind| {
+        let of: Vec<&Kernels> = all.iter().filter(|k| program(k) == kind).collect();
         let mut at = vec![0, of.len() / 3, 2 * of.len() / 3, of.len() - 1];
         at.dedup();
         at.into_iter().map(|i| of[i].clone()).collect::<Vec<_>>()
     };
-    names.into_iter().flat_map(some).collect()
+    programs.into_iter().flat_map(some).collect()
+}
+
+/// A plan compiles only what it needs: each program of a transform has the kernels of one step.
+#[test]
+fn a_program_of_a_transform_has_the_kernels_of_one_step() {
+    if !compiler() {
+        return;
+    }
+    const STEPS: [(&str, &[&str]); 6] = [
+        ("-DPROGRAM=1", &["fft_up", "fft_down"]),
+        ("-DPROGRAM=2", &["fft_whole"]),
+        ("-DPROGRAM=3", &["fft_kernel"]),
+        ("-DPROGRAM=4", &["fft_convolve"]),
+        ("-DPROGRAM=5", &["fft_up_maps"]),
+        ("-DPROGRAM=6", &["fft_down_maps"]),
+    ];
+    let all = usual_kernels();
+    for (option, expected) in STEPS {
+        let is_step = |k: &&Kernels| k.name == "fft" && program(k).1.as_deref() == Some(option);
+        let code = compile(all.iter().find(is_step).unwrap(), "sm_90").unwrap();
+        let has = |name: &str| code.windows(name.len() + 2).any(|at| at == format!("\0{name}\0").as_bytes());
+        for (_, names) in STEPS {
+            for name in names {
+                assert_eq!(has(name), expected.contains(name), "{option}: {name}");
+            }
+        }
+    }
 }
 
 /// Launches let a kernel start before earlier ones have ended, so that each must wait for them first.

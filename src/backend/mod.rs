@@ -285,8 +285,9 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     /// Estimates the time of a convolution with Q, in nanoseconds.
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 
-    /// Makes ready, several at once, the parts that a plan of `samples` samples will need, in addition to those that
-    /// exist. An error is reported where the part is used. Does nothing by default.
+    /// Makes ready, several at once, the parts that a gridder of `samples` samples and transforms of images of `dims`
+    /// voxels will need, in addition to those that exist. No `dims`: no transforms. An error is reported where the part
+    /// is used. Does nothing by default.
     fn prepare(&self, _dims: &[usize], _grid: &[usize], _taps: &[Vec<f64>], _samples: usize) {}
 
     /// Sorts samples at `k` (one view per axis, in cycles per voxel) for gridding on a periodic grid of size `grid`.

@@ -174,6 +174,7 @@ fn iterate<T: Real, B: Backend<T>>(
     // Integral of the window over k-space, so that C w is 1 for weights that are volumes.
     let integral: f64 = sizes.iter().map(|&g| shape.fourier(0.0).powi(2) / g as f64).product();
     let taps = shape.polynomials(0.5 / window.oversampling as f64, ACCURACY);
+    backend.prepare(&[], &sizes, &taps, k[0].len());
     let gridder = {
         let inputs = k.iter().map(|&k| backend.input(k.into())).collect::<Result<Vec<_>>>()?;
         let k: Vec<_> = inputs.iter().map(|k| backend.read(k)).collect();

@@ -6,7 +6,7 @@
 //! some planes are convolved at once, so that the doubled grid is never stored. Then z is transformed back. In 2D, an
 //! image is one such plane.
 
-use super::line_layout::{place_kernels, Arrangement, ImagePoints, Steps};
+use super::line_layout::{place_kernels, plan_kernels, Arrangement, ImagePoints, Step};
 use super::lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::graph::Graphs;
@@ -105,10 +105,15 @@ pub fn image_points(n: usize) -> ImagePoints {
     ImagePoints { count: n, origin: 0 }
 }
 
-/// Returns the steps of the kernels for an axis. z lines are not part of planes. The axis that is transformed first is
+/// Returns the steps for the lines of an axis. z lines are not part of planes. The axis that is transformed first is
 /// multiplied by coil maps.
-pub fn steps(ndim: usize, axis: usize) -> Steps {
-    Steps { fused: axis < 2, maps: axis == if ndim == 2 { 0 } else { 2 } }
+pub fn steps(ndim: usize, axis: usize) -> &'static [Step] {
+    match (axis, ndim) {
+        (0, 2) => &[Step::Transforms, Step::RealParts, Step::Maps],
+        (0, _) => &[Step::Transforms, Step::RealParts],
+        (1, _) => &[Step::WholeColumns, Step::Convolution],
+        _ => &[Step::Transforms, Step::WholeColumns, Step::Maps, Step::ConjugateMaps],
+    }
 }
 
 impl<T: Real> Convolver<T> {
@@ -127,12 +132,21 @@ impl<T: Real> Convolver<T> {
         for plane in [[gx, gy], [gy, gz], [gx, gz]] {
             check(&plane)?;
         }
+        let kernels_of_axis = |a: usize| {
+            let ((arrangement, lines), image, bytes) = (sizes.lines(a), image_points(sizes.n[a]), size_of::<T>());
+            let (shared, steps) = (gpu.properties().shared, steps(sizes.ndim, a));
+            plan_kernels(sizes.grid[a], image, arrangement, bytes, lines, shared, steps)
+        };
+        let place = place_kernels(size_of::<T>());
+        let mut all: Vec<_> = (0..dims.len()).flat_map(kernels_of_axis).collect();
+        all.push(place.clone());
+        gpu.load(&all);
         let fft = |a: usize| {
             let (arrangement, lines) = sizes.lines(a);
             LineFft::new(gpu, sizes.grid[a], image_points(sizes.n[a]), arrangement, lines, steps(sizes.ndim, a))
         };
         let ffts = (0..dims.len()).map(fft).collect::<Result<_>>()?;
-        let place = gpu.function(&place_kernels(size_of::<T>()), "place_kernel", 0)?;
+        let place = gpu.function(&place, "place_kernel", 0)?;
         Ok(Convolver { sizes, ffts, place, spectrum, scratch: Mutex::new(scratch), graphs: Graphs::default() })
     }
 

@@ -29,13 +29,22 @@ pub struct ImagePoints {
     pub origin: usize,
 }
 
-/// Steps of a convolution that kernels do in addition to transforms.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Steps {
-    /// Rows to real parts, or columns there and back with a spectrum.
-    pub fused: bool,
-    /// Products with coil maps.
-    pub maps: bool,
+/// A step of a transform or a convolution. The kernels of each are a program of their own, so that a plan compiles those
+/// that it needs in parallel. The numbers are those of kernels/fft.cu.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Step {
+    /// Lines of the image to whole lines, and back.
+    Transforms = 1,
+    /// Whole columns in place.
+    WholeColumns = 2,
+    /// Rows of the image to the real parts of whole rows.
+    RealParts = 3,
+    /// Columns of the image to whole columns, times a spectrum, and back.
+    Convolution = 4,
+    /// Lines of the image, times coil maps, to whole lines.
+    Maps = 5,
+    /// Whole columns to columns of the image, times conjugate coil maps.
+    ConjugateMaps = 6,
 }
 
 /// Compile-time parameters of the kernels for lines in shared memory.
@@ -191,7 +200,8 @@ impl LineLayout {
         self.lines * pitch(first).max(pitch(last)) * 2 * bytes
     }
 
-    pub fn kernels(&self, arrangement: Arrangement, image: ImagePoints, bytes: usize, steps: Steps) -> Kernels {
+    /// Returns the kernels of a step.
+    pub fn kernels(&self, arrangement: Arrangement, image: ImagePoints, bytes: usize, step: Step) -> Kernels {
         let numbers = [
             ("LINES", self.lines),
             ("THREADS", self.threads),
@@ -199,17 +209,21 @@ impl LineLayout {
             ("ROWS", usize::from(arrangement == Arrangement::Rows)),
             ("IMAGE", image.count),
             ("ORIGIN", image.origin),
-            ("FUSED", usize::from(steps.fused)),
-            ("MAPS", usize::from(steps.maps)),
+            ("PROGRAM", step as usize),
         ];
         let radices: Vec<String> = self.radices.iter().map(|r| r.to_string()).collect();
         Kernels::new("fft", SOURCE, bytes, &numbers).with("RADICES", radices.join(","))
+    }
+
+    fn all_kernels(&self, arrangement: Arrangement, image: ImagePoints, bytes: usize, steps: &[Step]) -> Vec<Kernels> {
+        steps.iter().map(|&step| self.kernels(arrangement, image, bytes, step)).collect()
     }
 }
 
 const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
 
-/// Returns the kernels for the lines of a plan's grid, if a block has `shared` bytes of shared memory.
+/// Returns the kernels of [`super::lines::LineFft::new`] with the same arguments, if a block has `shared` bytes of shared
+/// memory.
 pub fn plan_kernels(
     n: usize,
     image: ImagePoints,
@@ -217,24 +231,25 @@ pub fn plan_kernels(
     bytes: usize,
     count: usize,
     shared: usize,
+    steps: &[Step],
 ) -> Vec<Kernels> {
     match LineLayout::new(n, arrangement, bytes, count, shared) {
-        Some(layout) => vec![layout.kernels(arrangement, image, bytes, Steps::default())],
+        Some(layout) => layout.all_kernels(arrangement, image, bytes, steps),
         None => any_radices(n).into_iter().map(|radix| pass_kernels(radix, bytes)).collect(),
     }
 }
 
-/// Returns the kernels for lines of n points, if these fit in 64 KiB of shared memory.
+/// Returns the kernels for lines of n points, none if these do not fit in 64 KiB of shared memory.
 pub fn usual_kernels(
     n: usize,
     image: ImagePoints,
     arrangement: Arrangement,
     bytes: usize,
     count: usize,
-    steps: Steps,
-) -> Option<Kernels> {
+    steps: &[Step],
+) -> Vec<Kernels> {
     LineLayout::new(n, arrangement, bytes, count, 64 << 10)
-        .map(|layout| layout.kernels(arrangement, image, bytes, steps))
+        .map_or_else(Vec::new, |layout| layout.all_kernels(arrangement, image, bytes, steps))
 }
 
 /// Returns the kernels for one pass through global memory.

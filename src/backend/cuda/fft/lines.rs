@@ -1,6 +1,6 @@
 //! Transforms of the lines of an array along one axis, by the kernels of kernels/fft.cu.
 
-use super::line_layout::{any_radices, pass_kernels, Arrangement, ImagePoints, LineLayout, Steps};
+use super::line_layout::{any_radices, pass_kernels, Arrangement, ImagePoints, LineLayout, Step};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::kernel_check::CheckArguments;
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
@@ -167,14 +167,13 @@ struct SharedLines<T: Real> {
     arrangement: Arrangement,
     image: ImagePoints,
     shared: usize,
-    up: Function,
-    down: Function,
-    /// Kernels for convolutions: to real parts, or there and back.
-    fused: Option<Function>,
-    /// Transform of whole columns, for convolutions.
+    /// Kernels of the steps that were requested.
+    transforms: Option<[Function; 2]>,
     whole: Option<Function>,
-    /// Transforms of images times coil maps, and to images times conjugate maps.
-    maps: Option<[Function; 2]>,
+    real_parts: Option<Function>,
+    convolution: Option<Function>,
+    maps: Option<Function>,
+    conjugate_maps: Option<Function>,
     roots: DeviceArray<Complex<T>>,
 }
 
@@ -235,14 +234,14 @@ impl<T: Real> ImageEnd<'_, T> {
 
 impl<T: Real> LineFft<T> {
     /// Creates the transform of lines of n points, `count` of them in an array. A side that is not whole has the points
-    /// of `image`.
+    /// of `image`. Other steps than these must not be called.
     pub fn new(
         gpu: &Gpu,
         n: usize,
         image: ImagePoints,
         arrangement: Arrangement,
         count: usize,
-        steps: Steps,
+        steps: &[Step],
     ) -> Result<Self> {
         let bytes = size_of::<T>();
         let what = "the roots of an FFT";
@@ -260,30 +259,28 @@ impl<T: Real> LineFft<T> {
                 scratch: Mutex::new([lines()?, lines()?]),
             }));
         };
-        let kernels = layout.kernels(arrangement, image, bytes, steps);
         let shared = layout.shared(n, arrangement, bytes);
-        let function = |name| gpu.function(&kernels, name, shared);
+        let kernels = |step: Step| steps.contains(&step).then(|| layout.kernels(arrangement, image, bytes, step));
+        let function = |step: Step, name| kernels(step).map(|of| gpu.function(&of, name, shared)).transpose();
+        let transforms = match kernels(Step::Transforms) {
+            Some(of) => Some([gpu.function(&of, "fft_up", shared)?, gpu.function(&of, "fft_down", shared)?]),
+            None => None,
+        };
         let radices = &layout.radices;
         let of_order_n = roots_of_unity(n, what)?;
         let mut roots: Vec<_> = twiddles(&of_order_n, radices.iter().copied()).collect();
-        if steps.fused {
+        if steps.contains(&Step::Convolution) {
             roots.extend(twiddles::<T>(&of_order_n, radices.iter().rev().copied()));
         }
         // Not empty even if there is only one pass.
         roots.push(Complex::new(T::ONE, T::ZERO));
         Ok(LineFft(Strategy::Shared(SharedLines {
-            up: function("fft_up")?,
-            down: function("fft_down")?,
-            fused: match (steps.fused, arrangement) {
-                (false, _) => None,
-                (true, Arrangement::Rows) => Some(function("fft_kernel")?),
-                (true, Arrangement::Columns) => Some(function("fft_convolve")?),
-            },
-            whole: match arrangement {
-                Arrangement::Columns if steps.fused || steps.maps => Some(function("fft_whole")?),
-                _ => None,
-            },
-            maps: if steps.maps { Some([function("fft_up_maps")?, function("fft_down_maps")?]) } else { None },
+            transforms,
+            whole: function(Step::WholeColumns, "fft_whole")?,
+            real_parts: function(Step::RealParts, "fft_kernel")?,
+            convolution: function(Step::Convolution, "fft_convolve")?,
+            maps: function(Step::Maps, "fft_up_maps")?,
+            conjugate_maps: function(Step::ConjugateMaps, "fft_down_maps")?,
             roots: gpu.send(&roots, what)?,
             layout,
             arrangement,
@@ -318,7 +315,7 @@ impl<T: Real> LineFft<T> {
         self.transform(gpu, true, lines, buffers, sides, image);
     }
 
-    /// Returns whether [`LineFft::up_maps`] and [`LineFft::down_maps`] exist for these lines.
+    /// Returns whether [`LineFft::up_maps`] exists for these lines.
     pub fn has_maps(&self) -> bool {
         matches!(&self.0, Strategy::Shared(shared) if shared.maps.is_some())
     }
@@ -334,7 +331,7 @@ impl<T: Real> LineFft<T> {
         output: &ComplexSliceMut<'_, T>,
         [from, to]: [Side; 2],
     ) {
-        let Strategy::Shared(with @ SharedLines { layout, shared, maps: Some([up, _]), roots, .. }) = &self.0 else {
+        let Strategy::Shared(with @ SharedLines { layout, shared, maps: Some(up), roots, .. }) = &self.0 else {
             unreachable!("has_maps is false")
         };
         with.check(from, to);
@@ -360,7 +357,8 @@ impl<T: Real> LineFft<T> {
         image: &ComplexSliceMut<'_, T>,
         [from, to]: [Side; 2],
     ) {
-        let Strategy::Shared(with @ SharedLines { layout, shared, maps: Some([_, down]), roots, .. }) = &self.0 else {
+        let Strategy::Shared(with @ SharedLines { layout, shared, conjugate_maps: Some(down), roots, .. }) = &self.0
+        else {
             unreachable!("has_maps is false")
         };
         with.check(to, from);
@@ -388,10 +386,11 @@ impl<T: Real> LineFft<T> {
         let [input, output] = buffers.of(lines, from, to);
         let factor = factor_of(factor, if inverse { to } else { from });
         match &self.0 {
-            Strategy::Shared(with @ SharedLines { layout, shared, up, down, roots, .. }) => {
+            Strategy::Shared(with @ SharedLines { layout, shared, transforms, roots, .. }) => {
                 let (image, whole) = if inverse { (to, from) } else { (from, to) };
                 with.check(image, whole);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
+                let [up, down] = transforms.as_ref().expect("planned for transforms");
                 let function = if inverse { down } else { up };
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
                 unsafe {
@@ -416,7 +415,7 @@ impl<T: Real> LineFft<T> {
         match &self.0 {
             Strategy::Shared(SharedLines { layout, shared, whole, roots, .. }) => {
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
-                let whole = whole.as_ref().expect("planned for a convolution");
+                let whole = whole.as_ref().expect("planned for whole columns");
                 // SAFETY: the kernel's parameters are these; the lines are inside of the array.
                 unsafe { launch!(gpu, whole, grid, block, *shared; data, lines, side, roots) };
             }
@@ -439,12 +438,12 @@ impl<T: Real> LineFft<T> {
     ) {
         let (input, output) = (from.of(lines, input), to.of(lines, output.as_slice()));
         match &self.0 {
-            Strategy::Shared(with @ SharedLines { layout, shared, fused, roots, .. }) => {
+            Strategy::Shared(with @ SharedLines { layout, shared, real_parts, roots, .. }) => {
                 with.check(from, to);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
-                let (fused, scale) = (fused.as_ref().expect("planned for a convolution"), T::of(scale));
+                let (real_parts, scale) = (real_parts.as_ref().expect("planned for real parts"), T::of(scale));
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
-                unsafe { launch!(gpu, fused, grid, block, *shared; input, output, lines, from, to, scale, roots) };
+                unsafe { launch!(gpu, real_parts, grid, block, *shared; input, output, lines, from, to, scale, roots) };
             }
             Strategy::Global { .. } => {
                 let from = PassEnd::new(input, from, DevicePointer::NULL);
@@ -468,13 +467,13 @@ impl<T: Real> LineFft<T> {
     ) {
         let (columns, spectrum) = (image.of(lines, columns.as_slice()), whole.of(lines, spectrum));
         match &self.0 {
-            Strategy::Shared(with @ SharedLines { layout, shared, fused, roots, .. }) => {
+            Strategy::Shared(with @ SharedLines { layout, shared, convolution, roots, .. }) => {
                 with.check(image, whole);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
-                let fused = fused.as_ref().expect("planned for a convolution");
+                let convolution = convolution.as_ref().expect("planned for a convolution");
                 // SAFETY: the kernel's parameters are these; the lines are inside of the arrays.
                 unsafe {
-                    launch!(gpu, fused, grid, block, *shared; columns, columns, lines, image, spectrum, whole, roots)
+                    launch!(gpu, convolution, grid, block, *shared; columns, columns, lines, image, spectrum, whole, roots)
                 };
             }
             Strategy::Global { .. } => {

@@ -27,7 +27,7 @@ use crate::base::error::{checked_product, Result};
 use crate::base::fft_size::next_fast_size;
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
-use line_layout::{Arrangement, ImagePoints, Steps};
+use line_layout::{Arrangement, ImagePoints, Step};
 use lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use std::ops::Range;
 
@@ -72,7 +72,7 @@ impl<T: Real> GridFft<T> {
             check(&[lines])?;
             let factors: Vec<T> = correction[a].iter().map(|&c| T::of(c)).collect();
             Ok(Axis {
-                fft: LineFft::new(gpu, grid[a], image_points(dims[a]), arrangement, lines, Steps::default())?,
+                fft: LineFft::new(gpu, grid[a], image_points(dims[a]), arrangement, lines, STEPS)?,
                 correction: gpu.send(&factors, "the correction of the window")?,
             })
         };
@@ -174,12 +174,16 @@ impl<T: Real> GridFft<T> {
     }
 }
 
+/// The steps of [`GridFft`].
+const STEPS: &[Step] = &[Step::Transforms];
+
 /// Returns the kernels that [`GridFft::new`] uses.
 pub fn plan_kernels<T: Real>(properties: &Properties, dims: &[usize], grid: &[usize]) -> Vec<Kernels> {
     let (count, dims, grid) = (dims.len(), three_axes(dims), three_axes(grid));
     let of_axis = |a: usize| {
         let (arrangement, lines) = lines_of(a, dims, grid);
-        line_layout::plan_kernels(grid[a], image_points(dims[a]), arrangement, size_of::<T>(), lines, properties.shared)
+        let (image, bytes) = (image_points(dims[a]), size_of::<T>());
+        line_layout::plan_kernels(grid[a], image, arrangement, bytes, lines, properties.shared, STEPS)
     };
     (0..count).flat_map(of_axis).collect()
 }
@@ -188,8 +192,11 @@ pub fn plan_kernels<T: Real>(properties: &Properties, dims: &[usize], grid: &[us
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![line_layout::place_kernels(4), line_layout::place_kernels(8)];
     let mut add = |n, image, arrangement, bytes, count, steps| {
-        let kernels = line_layout::usual_kernels(n, image, arrangement, bytes, count, steps);
-        all.extend(kernels.filter(|k| !all.contains(k)))
+        for kernels in line_layout::usual_kernels(n, image, arrangement, bytes, count, steps) {
+            if !all.contains(&kernels) {
+                all.push(kernels);
+            }
+        }
     };
     let (rows, columns) = (Arrangement::Rows, Arrangement::Columns);
     for bytes in [4, 8] {
@@ -198,8 +205,8 @@ pub fn usual_kernels() -> Vec<Kernels> {
                 let (grid, image) = (next_fast_size((oversampling * n as f64) as usize), image_points(n));
                 // 3D, then 2D.
                 for lines in [grid * grid, grid] {
-                    add(grid, image, rows, bytes, lines, Steps::default());
-                    add(grid, image, columns, bytes, lines, Steps::default());
+                    add(grid, image, rows, bytes, lines, STEPS);
+                    add(grid, image, columns, bytes, lines, STEPS);
                 }
             }
             let (grid, image) = (2 * n, convolver::image_points(n));
