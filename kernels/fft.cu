@@ -15,8 +15,8 @@
 //   IMAGE     number of points of the image on a line
 //   ORIGIN    index of the image's point 0
 //   PROGRAM   the kernels of this program (enum `Step` of the host): 1 fft_up and fft_down, 2 fft_whole, 3 fft_kernel,
-//             4 fft_convolve, 5 fft_up_maps, 6 fft_down_maps. Each is a program of its own, because the compiler takes up
-//             to 0.4 s for one, and programs are compiled in parallel.
+//             4 fft_convolve, 5 fft_up_maps, 6 fft_down_maps. Each is a program of its own, because the compiler takes
+//             up to 0.4 s for one, and programs are compiled in parallel.
 //
 // They need LINES * PITCH complex numbers of shared memory (see `Exchange`), or none with one pass.
 //

@@ -29,8 +29,8 @@ pub struct ImagePoints {
     pub origin: usize,
 }
 
-/// A step of a transform or a convolution. The kernels of each are a program of their own, so that a plan compiles those
-/// that it needs in parallel. The numbers are those of kernels/fft.cu.
+/// A step of a transform or a convolution. The kernels of each are a program of their own, so that a plan compiles
+/// those that it needs in parallel. The numbers are those of kernels/fft.cu.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Step {
     /// Lines of the image to whole lines, and back.
@@ -222,8 +222,8 @@ impl LineLayout {
 
 const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
 
-/// Returns the kernels of [`super::lines::LineFft::new`] with the same arguments, if a block has `shared` bytes of shared
-/// memory.
+/// Returns the kernels of [`super::lines::LineFft::new`] with the same arguments. A block has at most `shared` bytes of
+/// shared memory.
 pub fn plan_kernels(
     n: usize,
     image: ImagePoints,

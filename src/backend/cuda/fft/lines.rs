@@ -1,6 +1,7 @@
 //! Transforms of the lines of an array along one axis, by the kernels of kernels/fft.cu.
 
 use super::line_layout::{any_radices, pass_kernels, Arrangement, ImagePoints, LineLayout, Step};
+use crate::backend::cuda::compile::Kernels;
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::kernel_check::CheckArguments;
 use crate::backend::cuda::memory::{ComplexSlice, ComplexSliceMut, DeviceArray};
@@ -167,14 +168,37 @@ struct SharedLines<T: Real> {
     arrangement: Arrangement,
     image: ImagePoints,
     shared: usize,
-    /// Kernels of the steps that were requested.
+    functions: Box<StepFunctions>,
+    roots: DeviceArray<Complex<T>>,
+}
+
+/// The kernels of the steps that were requested.
+struct StepFunctions {
     transforms: Option<[Function; 2]>,
     whole: Option<Function>,
     real_parts: Option<Function>,
     convolution: Option<Function>,
     maps: Option<Function>,
     conjugate_maps: Option<Function>,
-    roots: DeviceArray<Complex<T>>,
+}
+
+impl StepFunctions {
+    /// Loads those of the steps for which `kernels` returns some. Launches have `shared` bytes of shared memory.
+    fn new(gpu: &Gpu, shared: usize, kernels: impl Fn(Step) -> Option<Kernels>) -> Result<Self> {
+        let function = |step, name| kernels(step).map(|of| gpu.function(&of, name, shared)).transpose();
+        let transforms = match kernels(Step::Transforms) {
+            Some(of) => Some([gpu.function(&of, "fft_up", shared)?, gpu.function(&of, "fft_down", shared)?]),
+            None => None,
+        };
+        Ok(StepFunctions {
+            transforms,
+            whole: function(Step::WholeColumns, "fft_whole")?,
+            real_parts: function(Step::RealParts, "fft_kernel")?,
+            convolution: function(Step::Convolution, "fft_convolve")?,
+            maps: function(Step::Maps, "fft_up_maps")?,
+            conjugate_maps: function(Step::ConjugateMaps, "fft_down_maps")?,
+        })
+    }
 }
 
 impl<T: Real> SharedLines<T> {
@@ -261,11 +285,7 @@ impl<T: Real> LineFft<T> {
         };
         let shared = layout.shared(n, arrangement, bytes);
         let kernels = |step: Step| steps.contains(&step).then(|| layout.kernels(arrangement, image, bytes, step));
-        let function = |step: Step, name| kernels(step).map(|of| gpu.function(&of, name, shared)).transpose();
-        let transforms = match kernels(Step::Transforms) {
-            Some(of) => Some([gpu.function(&of, "fft_up", shared)?, gpu.function(&of, "fft_down", shared)?]),
-            None => None,
-        };
+        let functions = Box::new(StepFunctions::new(gpu, shared, kernels)?);
         let radices = &layout.radices;
         let of_order_n = roots_of_unity(n, what)?;
         let mut roots: Vec<_> = twiddles(&of_order_n, radices.iter().copied()).collect();
@@ -275,12 +295,7 @@ impl<T: Real> LineFft<T> {
         // Not empty even if there is only one pass.
         roots.push(Complex::new(T::ONE, T::ZERO));
         Ok(LineFft(Strategy::Shared(SharedLines {
-            transforms,
-            whole: function(Step::WholeColumns, "fft_whole")?,
-            real_parts: function(Step::RealParts, "fft_kernel")?,
-            convolution: function(Step::Convolution, "fft_convolve")?,
-            maps: function(Step::Maps, "fft_up_maps")?,
-            conjugate_maps: function(Step::ConjugateMaps, "fft_down_maps")?,
+            functions,
             roots: gpu.send(&roots, what)?,
             layout,
             arrangement,
@@ -317,7 +332,7 @@ impl<T: Real> LineFft<T> {
 
     /// Returns whether [`LineFft::up_maps`] exists for these lines.
     pub fn has_maps(&self) -> bool {
-        matches!(&self.0, Strategy::Shared(shared) if shared.maps.is_some())
+        matches!(&self.0, Strategy::Shared(shared) if shared.functions.maps.is_some())
     }
 
     /// Transforms lines of one image times the maps of several coils to whole lines, with exp(-i). Coils are the second
@@ -331,9 +346,10 @@ impl<T: Real> LineFft<T> {
         output: &ComplexSliceMut<'_, T>,
         [from, to]: [Side; 2],
     ) {
-        let Strategy::Shared(with @ SharedLines { layout, shared, maps: Some(up), roots, .. }) = &self.0 else {
+        let Strategy::Shared(with @ SharedLines { layout, shared, functions, roots, .. }) = &self.0 else {
             unreachable!("has_maps is false")
         };
+        let up = functions.maps.as_ref().expect("planned for maps");
         with.check(from, to);
         assert!(
             from.across[1] == 0 && lines.count == lines.n0 * lines.n1 && maps.len() == lines.n1 as usize * image.len()
@@ -357,10 +373,10 @@ impl<T: Real> LineFft<T> {
         image: &ComplexSliceMut<'_, T>,
         [from, to]: [Side; 2],
     ) {
-        let Strategy::Shared(with @ SharedLines { layout, shared, conjugate_maps: Some(down), roots, .. }) = &self.0
-        else {
+        let Strategy::Shared(with @ SharedLines { layout, shared, functions, roots, .. }) = &self.0 else {
             unreachable!("has_maps is false")
         };
+        let down = functions.conjugate_maps.as_ref().expect("planned for conjugate maps");
         with.check(to, from);
         let coils = maps.len() / image.len();
         let each = input.len() / coils;
@@ -386,11 +402,11 @@ impl<T: Real> LineFft<T> {
         let [input, output] = buffers.of(lines, from, to);
         let factor = factor_of(factor, if inverse { to } else { from });
         match &self.0 {
-            Strategy::Shared(with @ SharedLines { layout, shared, transforms, roots, .. }) => {
+            Strategy::Shared(with @ SharedLines { layout, shared, functions, roots, .. }) => {
                 let (image, whole) = if inverse { (to, from) } else { (from, to) };
                 with.check(image, whole);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
-                let [up, down] = transforms.as_ref().expect("planned for transforms");
+                let [up, down] = functions.transforms.as_ref().expect("planned for transforms");
                 let function = if inverse { down } else { up };
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
                 unsafe {
@@ -413,9 +429,9 @@ impl<T: Real> LineFft<T> {
     pub fn whole(&self, gpu: &Gpu, lines: Lines, columns: &ComplexSliceMut<'_, T>, side: Side) {
         let data = side.of(lines, columns.as_slice());
         match &self.0 {
-            Strategy::Shared(SharedLines { layout, shared, whole, roots, .. }) => {
+            Strategy::Shared(SharedLines { layout, shared, functions, roots, .. }) => {
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
-                let whole = whole.as_ref().expect("planned for whole columns");
+                let whole = functions.whole.as_ref().expect("planned for whole columns");
                 // SAFETY: the kernel's parameters are these; the lines are inside of the array.
                 unsafe { launch!(gpu, whole, grid, block, *shared; data, lines, side, roots) };
             }
@@ -438,10 +454,11 @@ impl<T: Real> LineFft<T> {
     ) {
         let (input, output) = (from.of(lines, input), to.of(lines, output.as_slice()));
         match &self.0 {
-            Strategy::Shared(with @ SharedLines { layout, shared, real_parts, roots, .. }) => {
+            Strategy::Shared(with @ SharedLines { layout, shared, functions, roots, .. }) => {
                 with.check(from, to);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
-                let (real_parts, scale) = (real_parts.as_ref().expect("planned for real parts"), T::of(scale));
+                let (real_parts, scale) =
+                    (functions.real_parts.as_ref().expect("planned for real parts"), T::of(scale));
                 // SAFETY: the kernel's parameters are these; the lines are inside of both arrays.
                 unsafe { launch!(gpu, real_parts, grid, block, *shared; input, output, lines, from, to, scale, roots) };
             }
@@ -467,10 +484,10 @@ impl<T: Real> LineFft<T> {
     ) {
         let (columns, spectrum) = (image.of(lines, columns.as_slice()), whole.of(lines, spectrum));
         match &self.0 {
-            Strategy::Shared(with @ SharedLines { layout, shared, convolution, roots, .. }) => {
+            Strategy::Shared(with @ SharedLines { layout, shared, functions, roots, .. }) => {
                 with.check(image, whole);
                 let ((grid, block), roots) = (layout.launch(lines.count), roots.pointer());
-                let convolution = convolution.as_ref().expect("planned for a convolution");
+                let convolution = functions.convolution.as_ref().expect("planned for a convolution");
                 // SAFETY: the kernel's parameters are these; the lines are inside of the arrays.
                 unsafe {
                     launch!(gpu, convolution, grid, block, *shared; columns, columns, lines, image, spectrum, whole, roots)
