@@ -524,7 +524,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     }
     passes<false, 0, false, true>(v, twiddle, Store<false>{out, lines, to, nullptr, false, {}});
 }
-
 #endif
 
 #if PROGRAM == 6

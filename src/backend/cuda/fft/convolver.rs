@@ -6,7 +6,7 @@
 //! some planes are convolved at once, so that the doubled grid is never stored. Then z is transformed back. In 2D, an
 //! image is one such plane.
 
-use super::line_layout::{place_kernels, plan_kernels, Arrangement, ImagePoints, Step};
+use super::line_layout::{place_kernels, Arrangement, AxisLines, ImagePoints, Step};
 use super::lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::graph::Graphs;
@@ -90,13 +90,14 @@ impl Sizes {
         [self.images.saturating_mul(columns), self.planes.saturating_mul(gx * ny)]
     }
 
-    /// Returns the arrangement of the lines of an axis that are transformed at once, and their number.
-    fn lines(&self, a: usize) -> (Arrangement, usize) {
-        match a {
+    /// Returns the lines of an axis that are transformed at once.
+    fn lines(&self, a: usize) -> AxisLines {
+        let (arrangement, count) = match a {
             0 => (Arrangement::Rows, self.n[1] * self.planes),
             1 => (Arrangement::Columns, self.grid[0] * self.planes),
             _ => (Arrangement::Columns, self.n[0] * self.n[1] * self.images),
-        }
+        };
+        AxisLines { n: self.grid[a], image: image_points(self.n[a]), arrangement, count, steps: steps(self.ndim, a) }
     }
 }
 
@@ -132,20 +133,13 @@ impl<T: Real> Convolver<T> {
         for plane in [[gx, gy], [gy, gz], [gx, gz]] {
             check(&plane)?;
         }
-        let kernels_of_axis = |a: usize| {
-            let ((arrangement, lines), image, bytes) = (sizes.lines(a), image_points(sizes.n[a]), size_of::<T>());
-            let (shared, steps) = (gpu.properties().shared, steps(sizes.ndim, a));
-            plan_kernels(sizes.grid[a], image, arrangement, bytes, lines, shared, steps)
-        };
-        let place = place_kernels(size_of::<T>());
-        let mut all: Vec<_> = (0..dims.len()).flat_map(kernels_of_axis).collect();
+        let axes: Vec<_> = (0..dims.len()).map(|a| sizes.lines(a)).collect();
+        let (bytes, shared) = (size_of::<T>(), gpu.properties().shared);
+        let place = place_kernels(bytes);
+        let mut all: Vec<_> = axes.iter().flat_map(|lines| lines.kernels(bytes, shared)).collect();
         all.push(place.clone());
         gpu.load(&all);
-        let fft = |a: usize| {
-            let (arrangement, lines) = sizes.lines(a);
-            LineFft::new(gpu, sizes.grid[a], image_points(sizes.n[a]), arrangement, lines, steps(sizes.ndim, a))
-        };
-        let ffts = (0..dims.len()).map(fft).collect::<Result<_>>()?;
+        let ffts = axes.into_iter().map(|lines| LineFft::new(gpu, lines)).collect::<Result<_>>()?;
         let place = gpu.function(&place, "place_kernel", 0)?;
         Ok(Convolver { sizes, ffts, place, spectrum, scratch: Mutex::new(scratch), graphs: Graphs::default() })
     }
@@ -161,7 +155,7 @@ impl<T: Real> Convolver<T> {
         Sizes::new(dims, real).map_or(usize::MAX, |s| {
             let [columns, rows] = s.scratch();
             let scratch = columns.saturating_add(rows).saturating_mul(2 * real);
-            let lines = (0..s.ndim).map(|a| LineFft::<T>::bytes(s.grid[a], s.lines(a).0));
+            let lines = (0..s.ndim).map(|a| LineFft::<T>::bytes(s.grid[a], s.lines(a).arrangement));
             let spectra = s.points().saturating_mul(kernels).saturating_mul(real);
             lines.fold(spectra.saturating_add(scratch), usize::saturating_add)
         })
@@ -262,7 +256,7 @@ impl<T: Real> Convolver<T> {
 
     /// Returns the maximum number of images whose lines the kernels can count.
     fn most_images(&self) -> usize {
-        arrays_at_once((0..self.sizes.ndim).map(|a| self.sizes.lines(a).1).max().unwrap_or(1))
+        arrays_at_once((0..self.sizes.ndim).map(|a| self.sizes.lines(a).count).max().unwrap_or(1))
     }
 
     /// Returns whether [`Convolver::convolve_coils`] exists for images of this size.

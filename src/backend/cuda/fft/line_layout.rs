@@ -47,6 +47,35 @@ pub enum Step {
     ConjugateMaps = 6,
 }
 
+/// Lines of n points that are transformed along one axis.
+#[derive(Clone, Copy)]
+pub struct AxisLines {
+    pub n: usize,
+    /// The points of a side that is not whole.
+    pub image: ImagePoints,
+    pub arrangement: Arrangement,
+    /// Number of lines of an array.
+    pub count: usize,
+    /// The steps that are done with them.
+    pub steps: &'static [Step],
+}
+
+impl AxisLines {
+    /// Returns the layout of the kernels for real numbers of `bytes` bytes, if lines fit in a block's `shared` bytes of
+    /// shared memory.
+    pub fn layout(&self, bytes: usize, shared: usize) -> Option<LineLayout> {
+        LineLayout::new(self.n, self.arrangement, bytes, self.count, shared)
+    }
+
+    /// Returns the kernels that [`super::lines::LineFft::new`] uses.
+    pub fn kernels(&self, bytes: usize, shared: usize) -> Vec<Kernels> {
+        match self.layout(bytes, shared) {
+            Some(layout) => self.steps.iter().map(|&step| layout.kernels(self, bytes, step)).collect(),
+            None => any_radices(self.n).into_iter().map(|radix| pass_kernels(radix, bytes)).collect(),
+        }
+    }
+}
+
 /// Compile-time parameters of the kernels for lines in shared memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineLayout {
@@ -201,56 +230,22 @@ impl LineLayout {
     }
 
     /// Returns the kernels of a step.
-    pub fn kernels(&self, arrangement: Arrangement, image: ImagePoints, bytes: usize, step: Step) -> Kernels {
+    pub fn kernels(&self, of: &AxisLines, bytes: usize, step: Step) -> Kernels {
         let numbers = [
             ("LINES", self.lines),
             ("THREADS", self.threads),
             ("BLOCKS", self.blocks),
-            ("ROWS", usize::from(arrangement == Arrangement::Rows)),
-            ("IMAGE", image.count),
-            ("ORIGIN", image.origin),
+            ("ROWS", usize::from(of.arrangement == Arrangement::Rows)),
+            ("IMAGE", of.image.count),
+            ("ORIGIN", of.image.origin),
             ("PROGRAM", step as usize),
         ];
         let radices: Vec<String> = self.radices.iter().map(|r| r.to_string()).collect();
         Kernels::new("fft", SOURCE, bytes, &numbers).with("RADICES", radices.join(","))
     }
-
-    fn all_kernels(&self, arrangement: Arrangement, image: ImagePoints, bytes: usize, steps: &[Step]) -> Vec<Kernels> {
-        steps.iter().map(|&step| self.kernels(arrangement, image, bytes, step)).collect()
-    }
 }
 
 const SOURCE: &str = include_str!("../../../../kernels/fft.cu");
-
-/// Returns the kernels of [`super::lines::LineFft::new`] with the same arguments. A block has at most `shared` bytes of
-/// shared memory.
-pub fn plan_kernels(
-    n: usize,
-    image: ImagePoints,
-    arrangement: Arrangement,
-    bytes: usize,
-    count: usize,
-    shared: usize,
-    steps: &[Step],
-) -> Vec<Kernels> {
-    match LineLayout::new(n, arrangement, bytes, count, shared) {
-        Some(layout) => layout.all_kernels(arrangement, image, bytes, steps),
-        None => any_radices(n).into_iter().map(|radix| pass_kernels(radix, bytes)).collect(),
-    }
-}
-
-/// Returns the kernels for lines of n points, none if these do not fit in 64 KiB of shared memory.
-pub fn usual_kernels(
-    n: usize,
-    image: ImagePoints,
-    arrangement: Arrangement,
-    bytes: usize,
-    count: usize,
-    steps: &[Step],
-) -> Vec<Kernels> {
-    LineLayout::new(n, arrangement, bytes, count, 64 << 10)
-        .map_or_else(Vec::new, |layout| layout.all_kernels(arrangement, image, bytes, steps))
-}
 
 /// Returns the kernels for one pass through global memory.
 pub fn pass_kernels(radix: usize, bytes: usize) -> Kernels {

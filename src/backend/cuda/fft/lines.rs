@@ -1,6 +1,6 @@
 //! Transforms of the lines of an array along one axis, by the kernels of kernels/fft.cu.
 
-use super::line_layout::{any_radices, pass_kernels, Arrangement, ImagePoints, LineLayout, Step};
+use super::line_layout::{any_radices, pass_kernels, Arrangement, AxisLines, ImagePoints, LineLayout, Step};
 use crate::backend::cuda::compile::Kernels;
 use crate::backend::cuda::gpu::{launch, Gpu};
 use crate::backend::cuda::kernel_check::CheckArguments;
@@ -257,19 +257,12 @@ impl<T: Real> ImageEnd<'_, T> {
 }
 
 impl<T: Real> LineFft<T> {
-    /// Creates the transform of lines of n points, `count` of them in an array. A side that is not whole has the points
-    /// of `image`. Other steps than these must not be called.
-    pub fn new(
-        gpu: &Gpu,
-        n: usize,
-        image: ImagePoints,
-        arrangement: Arrangement,
-        count: usize,
-        steps: &[Step],
-    ) -> Result<Self> {
+    /// Creates the transform of these lines. Other steps than theirs must not be called.
+    pub fn new(gpu: &Gpu, of: AxisLines) -> Result<Self> {
+        let AxisLines { n, image, arrangement, steps, .. } = of;
         let bytes = size_of::<T>();
         let what = "the roots of an FFT";
-        let Some(layout) = LineLayout::new(n, arrangement, bytes, count, gpu.properties().shared) else {
+        let Some(layout) = of.layout(bytes, gpu.properties().shared) else {
             let passes = any_radices(n).into_iter().map(|radix| {
                 let kernels = pass_kernels(radix, bytes);
                 Ok((radix, gpu.function(&kernels, "fft_pass", 0)?))
@@ -284,7 +277,7 @@ impl<T: Real> LineFft<T> {
             }));
         };
         let shared = layout.shared(n, arrangement, bytes);
-        let kernels = |step: Step| steps.contains(&step).then(|| layout.kernels(arrangement, image, bytes, step));
+        let kernels = |step: Step| steps.contains(&step).then(|| layout.kernels(&of, bytes, step));
         let functions = Box::new(StepFunctions::new(gpu, shared, kernels)?);
         let radices = &layout.radices;
         let of_order_n = roots_of_unity(n, what)?;

@@ -27,7 +27,7 @@ use crate::base::error::{checked_product, Result};
 use crate::base::fft_size::next_fast_size;
 use crate::base::real::Real;
 use crate::base::sizes::three_axes;
-use line_layout::{Arrangement, ImagePoints, Step};
+use line_layout::{Arrangement, AxisLines, ImagePoints, Step};
 use lines::{arrays_at_once, check, Buffers, ImageEnd, LineFft, Lines, Side};
 use std::ops::Range;
 
@@ -46,14 +46,18 @@ struct Axis<T: Real> {
     correction: DeviceArray<T>,
 }
 
-/// Returns the arrangement of the lines of axis `a`, and their number.
-fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> (Arrangement, usize) {
-    match a {
+/// Returns the lines of axis `a`.
+fn lines_of(a: usize, dims: [usize; 3], grid: [usize; 3]) -> AxisLines {
+    let (arrangement, count) = match a {
         0 => (Arrangement::Rows, dims[1] * dims[2]),
         1 => (Arrangement::Columns, grid[0] * dims[2]),
         _ => (Arrangement::Columns, grid[0] * grid[1]),
-    }
+    };
+    AxisLines { n: grid[a], image: image_points(dims[a]), arrangement, count, steps: STEPS }
 }
+
+/// The steps of [`GridFft`].
+const STEPS: &[Step] = &[Step::Transforms];
 
 /// Returns the image's points on a line of the oversampled grid.
 fn image_points(n: usize) -> ImagePoints {
@@ -68,13 +72,10 @@ impl<T: Real> GridFft<T> {
         let (dims, grid) = (three_axes(dims), three_axes(grid));
         check(&grid[..2])?;
         let axis = |a: usize| {
-            let (arrangement, lines) = lines_of(a, dims, grid);
-            check(&[lines])?;
+            let lines = lines_of(a, dims, grid);
+            check(&[lines.count])?;
             let factors: Vec<T> = correction[a].iter().map(|&c| T::of(c)).collect();
-            Ok(Axis {
-                fft: LineFft::new(gpu, grid[a], image_points(dims[a]), arrangement, lines, STEPS)?,
-                correction: gpu.send(&factors, "the correction of the window")?,
-            })
+            Ok(Axis { fft: LineFft::new(gpu, lines)?, correction: gpu.send(&factors, "the correction of the window")? })
         };
         Ok(GridFft { dims, grid, axes: (0..count).map(axis).collect::<Result<_>>()?, id: new_id() })
     }
@@ -123,7 +124,7 @@ impl<T: Real> GridFft<T> {
 
     /// Returns the maximum number of arrays that a kernel transforms.
     fn arrays_at_once(&self) -> usize {
-        let most = (0..self.axes.len()).map(|a| lines_of(a, self.dims, self.grid).1).max().unwrap_or(1);
+        let most = (0..self.axes.len()).map(|a| lines_of(a, self.dims, self.grid).count).max().unwrap_or(1);
         arrays_at_once(most)
     }
 
@@ -174,25 +175,19 @@ impl<T: Real> GridFft<T> {
     }
 }
 
-/// The steps of [`GridFft`].
-const STEPS: &[Step] = &[Step::Transforms];
-
 /// Returns the kernels that [`GridFft::new`] uses.
 pub fn plan_kernels<T: Real>(properties: &Properties, dims: &[usize], grid: &[usize]) -> Vec<Kernels> {
     let (count, dims, grid) = (dims.len(), three_axes(dims), three_axes(grid));
-    let of_axis = |a: usize| {
-        let (arrangement, lines) = lines_of(a, dims, grid);
-        let (image, bytes) = (image_points(dims[a]), size_of::<T>());
-        line_layout::plan_kernels(grid[a], image, arrangement, bytes, lines, properties.shared, STEPS)
-    };
-    (0..count).flat_map(of_axis).collect()
+    (0..count).flat_map(|a| lines_of(a, dims, grid).kernels(size_of::<T>(), properties.shared)).collect()
 }
 
 /// Returns the kernels for grids and doubled grids of usual sizes.
 pub fn usual_kernels() -> Vec<Kernels> {
     let mut all = vec![line_layout::place_kernels(4), line_layout::place_kernels(8)];
     let mut add = |n, image, arrangement, bytes, count, steps| {
-        for kernels in line_layout::usual_kernels(n, image, arrangement, bytes, count, steps) {
+        let lines = AxisLines { n, image, arrangement, count, steps };
+        // Lines of usual sizes fit in the 64 KiB that every GPU has.
+        for kernels in lines.kernels(bytes, 64 << 10) {
             if !all.contains(&kernels) {
                 all.push(kernels);
             }
