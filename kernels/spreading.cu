@@ -12,8 +12,7 @@
 //   ARRAYS          arrays that a warp spreads together
 //   WARPS           warps per block
 //   RESIDENT        blocks per multiprocessor that registers must allow
-// TENSOR compiles it for tensor cores; ROWS is then 1:
-//   EIGHTS          tiles have EIGHTS times 8 planes (1 or 2)
+// TENSOR compiles it for tensor cores; ROWS is then 1.
 // TOGETHER compiles `spread_tiles` instead of `spread`.
 
 // Lanes of a warp along x; the others go along y.
@@ -404,18 +403,23 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
 
 // For each tile, spreading is a product of matrices: [cells of x, y][samples] times [samples][cells of z, re and im].
 // Each number is split in two of 11 bits, the precision of TF32; three products of these have the accuracy of f32.
-// The taps of 32 samples at a time are in shared memory at the tile's cells, [cell][sample].
+// The taps of 32 samples at a time are in shared memory at the tile's cells, [half of the samples][cell][sample].
 #define TILE_CELLS_X (DIM == 3 ? 8 : 32)
 #define TILE_CELLS_Y (DIM == 3 ? 4 : 0)
-#define TILE_CELLS_Z (8 * EIGHTS)
-// The length of a row lets lanes use different banks. Between the axes are rows for taps outside the tile, never read.
-#define TAP_ROW 48
+// Groups of four planes whose sums a warp holds: those that a window may touch.
+#define GROUPS ((W + 2) / 4 + 1)
+// The windows of a batch start at one of this many planes. All windows that touch 16 planes do.
+#define STARTS (16 + 4 * (GROUPS - 1))
+// Rows of 16 samples. Around those of x and y are rows for taps outside the tile, never read. As the number of all is
+// odd, the halves of the samples are in different banks.
 #define TAPS_X (W - 1)
-#define TAPS_Z (TAPS_X + TILE_CELLS_X + W - 1)
-#define TAPS_Y (TAPS_Z + TILE_CELLS_Z + W - 1)
-#define TAPS_VALUES (DIM == 3 ? TAPS_Y + TILE_CELLS_Y + W - 1 : TAPS_Y)
+#define TAPS_Y (TAPS_X + TILE_CELLS_X + W - 1)
+#define TAPS_Z (DIM == 3 ? TAPS_Y + TILE_CELLS_Y + W - 1 : TAPS_Y)
+#define ROWS_Z ((STARTS + W + 2) / 4 * 4)
+#define TAPS_VALUES (TAPS_Z + ROWS_Z)
+#define ALL_ROWS ((TAPS_VALUES + 2) | 1)
 // Memory of a warp in shared memory.
-#define WARP_REALS ((TAPS_VALUES + 2) * TAP_ROW)
+#define WARP_REALS (32 * ALL_ROWS)
 
 struct __align__(16) four_floats {
     float of[4];
@@ -438,21 +442,25 @@ __device__ __forceinline__ void multiply_add(float d[4], const u32 a[4], const u
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-template <int FIRST, int COUNT>
-__device__ __forceinline__ void clear_rows(float *taps)
+// The place of a lane's sample in row 0.
+__device__ __forceinline__ float *column_of(float *taps, u32 lane)
 {
-    const int lane = threadIdx.x & 31;
+    return taps + lane / 16 * (16 * ALL_ROWS) + lane % 16;
+}
+
+// Clears four rows.
+__device__ __forceinline__ void clear_rows(float *taps, int first)
+{
+    const u32 lane = threadIdx.x & 31;
     const four_floats zeros = {{0, 0, 0, 0}};
-    #pragma unroll
-    for (int row = 0; row < COUNT; row += 4)
-        *(four_floats *)(taps + (FIRST + row + lane / 8) * TAP_ROW + 4 * (lane % 8)) = zeros;
+    *(four_floats *)(taps + lane / 16 * (16 * ALL_ROWS) + first * 16 + 4 * (lane % 16)) = zeros;
 }
 
 // Writes the taps of one sample, a pair of each axis at a time, to the rows of its window.
 __device__ __forceinline__ void write_taps(const window_polynomials &polynomials, const point &p, float *taps, int x,
                                            int y, int z)
 {
-    float *to[3] = {taps + (TAPS_X + x) * TAP_ROW, taps + (TAPS_Z + z) * TAP_ROW, taps + (TAPS_Y + y) * TAP_ROW};
+    float *to[3] = {taps + (TAPS_X + x) * 16, taps + (TAPS_Z + z) * 16, taps + (TAPS_Y + y) * 16};
     const float t[3] = {p.t[0], p.t[2], p.t[1]};
     #pragma unroll
     for (int j = 0; j < HALF; j++)
@@ -463,14 +471,14 @@ __device__ __forceinline__ void write_taps(const window_polynomials &polynomials
             #pragma unroll
             for (int k = (DEGREE & ~1) - 2; k >= 0; k -= 2) even = fmaf(even, s, polynomials.of[k][j]);
             if (2 * j + 1 == W) {
-                to[axis][j * TAP_ROW] = even;
+                to[axis][j * 16] = even;
                 continue;
             }
             float odd = polynomials.of[(DEGREE - 1) | 1][j];
             #pragma unroll
             for (int k = ((DEGREE - 1) | 1) - 2; k >= 1; k -= 2) odd = fmaf(odd, s, polynomials.of[k][j]);
-            to[axis][j * TAP_ROW] = fmaf(odd, t[axis], even);
-            to[axis][(W - 1 - j) * TAP_ROW] = fmaf(-odd, t[axis], even);
+            to[axis][j * 16] = fmaf(odd, t[axis], even);
+            to[axis][(W - 1 - j) * 16] = fmaf(-odd, t[axis], even);
         }
 }
 
@@ -487,42 +495,41 @@ __device__ __forceinline__ sample load_sample(const point *points, const u16 *pl
     return {points[i], plane_of[i], values[place]};
 }
 
-// Writes the taps and values of 32 samples, one per lane, zeros past the end of the list. `touches`: the groups
-// of 8 planes that the window of the lane's sample touches.
+// Writes the taps and values of up to 32 samples, one per lane, and zeros for the other lanes. z is the row of the
+// first tap of the lane's sample, and `end` the end of the rows of z that are read.
 __device__ __forceinline__ void write_batch(const window_polynomials &polynomials, const layout &grid,
-                                            const corner &tile, const sample &s, bool exists, float *taps,
-                                            bool touches[EIGHTS], const input_check &check)
+                                            const corner &tile, const sample &s, bool exists, int z, int end,
+                                            float *taps, const input_check &check)
 {
-    const u32 lane = threadIdx.x & 31;
-    clear_rows<TAPS_X, TILE_CELLS_X>(taps);
-    clear_rows<TAPS_Z, TILE_CELLS_Z>(taps);
-    clear_rows<TAPS_Y, TILE_CELLS_Y>(taps);
-    if (!exists) taps[TAPS_VALUES * TAP_ROW + lane] = taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = 0;
-    __syncwarp();
+    float *column = column_of(taps, threadIdx.x & 31);
     #pragma unroll
-    for (int h = 0; h < EIGHTS; h++) touches[h] = false;
+    for (int row = 0; row < TILE_CELLS_X; row += 4) clear_rows(taps, TAPS_X + row);
+    #pragma unroll
+    for (int row = 0; row < TILE_CELLS_Y; row += 4) clear_rows(taps, TAPS_Y + row);
+    #pragma unroll
+    for (int row = 0; row < ROWS_Z; row += 4)
+        if (row < end) clear_rows(taps, TAPS_Z + row);
+    if (!exists) column[TAPS_VALUES * 16] = column[(TAPS_VALUES + 1) * 16] = 0;
+    __syncwarp();
     if (exists) {
         check_number(check, s.value);
-        const int z = relative_start(s.plane, tile.z, grid, 2);
-        #pragma unroll
-        for (int h = 0; h < EIGHTS; h++) touches[h] = z < 8 * h + 8 && z + W > 8 * h;
         const int x = relative_start(s.p.xy & 0xffff, tile.x, grid, 0);
         const int y = relative_start(s.p.xy >> 16, tile.y, grid, 1);
-        write_taps(polynomials, s.p, taps + lane, x, y, z);
-        taps[TAPS_VALUES * TAP_ROW + lane] = s.value.x;
-        taps[(TAPS_VALUES + 1) * TAP_ROW + lane] = s.value.y;
+        write_taps(polynomials, s.p, column, x, y, z);
+        column[TAPS_VALUES * 16] = s.value.x;
+        column[(TAPS_VALUES + 1) * 16] = s.value.y;
     }
 }
 
 // The left matrix for 16 samples, [step of 8 samples][half of the cells]: products of taps along x and y.
 __device__ __forceinline__ void multiply_taps(const float *at, u32 quad, u32 high[2][2][4], u32 low[2][2][4])
 {
-    const four_floats wx = *(const four_floats *)(at + (TAPS_X + quad) * TAP_ROW);
+    const four_floats wx = *(const four_floats *)(at + (TAPS_X + quad) * 16);
     #pragma unroll
     for (int q = 0; q < 4; q++) {
         four_floats wy;
-        if (DIM == 3) wy = *(const four_floats *)(at + (TAPS_Y + q) * TAP_ROW);
-        else wy = *(const four_floats *)(at + (TAPS_X + 8 * q + quad) * TAP_ROW);
+        if (DIM == 3) wy = *(const four_floats *)(at + (TAPS_Y + q) * 16);
+        else wy = *(const four_floats *)(at + (TAPS_X + 8 * q + quad) * 16);
         #pragma unroll
         for (int i = 0; i < 4; i++)
             split(DIM == 3 ? wx.of[i] : 1.0f, wy.of[i], high[i / 2][q / 2][q % 2 + 2 * (i % 2)],
@@ -530,98 +537,117 @@ __device__ __forceinline__ void multiply_taps(const float *at, u32 quad, u32 hig
     }
 }
 
-// Adds 16 samples to 8 planes: the left matrix times the products of taps along z and values.
-__device__ __forceinline__ void add_products(const u32 high[2][2][4], const u32 low[2][2][4], const four_floats &wz,
-                                             const four_floats &re, const four_floats &im, float sums[2][2][4])
+// The sums of 16 samples in a group of planes: the left matrix times the products of taps along z and values.
+__device__ __forceinline__ void multiply(const u32 high[2][2][4], const u32 low[2][2][4], const four_floats &wz,
+                                         const four_floats &values, float sums[2][4])
 {
-    // Sums of these samples alone, added in f32: tensor cores truncate, which is too inaccurate for long sums.
-    float d[2][2][4];
     #pragma unroll
-    for (int i = 0; i < 16; i++) d[i / 8][i / 4 % 2][i % 4] = 0;
+    for (int i = 0; i < 8; i++) sums[i / 4][i % 4] = 0;
     #pragma unroll
     for (int step = 0; step < 2; step++) {
-        u32 b_high[2][2], b_low[2][2];
+        u32 b_high[2], b_low[2];
         #pragma unroll
-        for (int c = 0; c < 2; c++)
-            #pragma unroll
-            for (int i = 0; i < 2; i++)
-                split(wz.of[2 * step + i], (c ? im : re).of[2 * step + i], b_high[c][i], b_low[c][i]);
+        for (int i = 0; i < 2; i++) split(wz.of[2 * step + i], values.of[2 * step + i], b_high[i], b_low[i]);
         #pragma unroll
-        for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], low[step][i % 2], b_high[i / 2]);
+        for (int half = 0; half < 2; half++) multiply_add(sums[half], low[step][half], b_high);
         #pragma unroll
-        for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], high[step][i % 2], b_low[i / 2]);
+        for (int half = 0; half < 2; half++) multiply_add(sums[half], high[step][half], b_low);
         #pragma unroll
-        for (int i = 0; i < 4; i++) multiply_add(d[i % 2][i / 2], high[step][i % 2], b_high[i / 2]);
+        for (int half = 0; half < 2; half++) multiply_add(sums[half], high[step][half], b_high);
     }
-    #pragma unroll
-    for (int i = 0; i < 16; i++) sums[i / 8][i / 4 % 2][i % 4] += d[i / 8][i / 4 % 2][i % 4];
 }
 
-// Adds up to 32 samples, 16 at a time. Their order does not matter: each lane of a quad takes four in a row.
-__device__ __forceinline__ void add_batch(const float *taps, u32 count, const u32 touching[EIGHTS],
-                                          float sums[EIGHTS][2][2][4])
+// A lane's sums: of each group of four planes plane `lane % 4`, and there cells x = lane / 4, y = 0 to 3 (in 2D
+// x = lane / 4 + 8 y), [half of the cells][re, im of two cells].
+struct held_planes {
+    float of[GROUPS][2][4];
+    // The first plane of the first group.
+    int first;
+};
+
+// Writes the first group of planes to the grid or, for a segment of a cut tile, to the planes of that segment. The
+// group after the last becomes the last.
+__device__ __forceinline__ void advance(const spreading &all, u32 number, held_planes &held)
+{
+    const layout &grid = all.grid;
+    const u32 quad = (threadIdx.x & 31) / 4;
+    const int z = held.first + threadIdx.x % 4;
+    const segment part = all.segments[number];
+    const corner tile = corner_of(grid, part.tile);
+    cplx *to = nullptr;
+    int end_row = 4;
+    u32 row_step = 8;
+    if (part.planes) {
+        const u32 above = z - part.plane;
+        if (above < part.planes)
+            to = all.partial + (blockIdx.y * all.partial_planes + all.slots[number] + above) * 32 + quad;
+    } else {
+        const int end_x = min(grid.tile[0], grid.size[0] - tile.x);
+        if (z < min(grid.tile[2], grid.size[2] - tile.z))
+            to = all.cells + (((u64)blockIdx.y * grid.size[2] + tile.z + z) * grid.size[1] + tile.y) * grid.size[0]
+                + tile.x + quad;
+        row_step = DIM == 3 ? grid.size[0] : 8;
+        if (DIM == 3) end_row = (int)quad < end_x ? min(grid.tile[1], grid.size[1] - tile.y) : 0;
+        else end_row = (end_x - (int)quad + 7) / 8;
+    }
+    #pragma unroll
+    for (int q = 0; q < 4; q++) {
+        cplx value;
+        value.x = held.of[0][q / 2][q % 2 * 2];
+        value.y = held.of[0][q / 2][q % 2 * 2 + 1];
+        if (to && q < end_row) to[q * row_step] = value;
+    }
+    #pragma unroll
+    for (int g = 0; g < GROUPS; g++)
+        #pragma unroll
+        for (int i = 0; i < 8; i++) held.of[g][i / 4][i % 4] = g + 1 < GROUPS ? held.of[g + 1][i / 4][i % 4] : 0;
+    held.first += 4;
+}
+
+// Adds up to 32 samples, 16 at a time. `fitting`: the lanes that have one. z is the plane where the lane's window
+// starts, and `first_row` the plane of the first row of taps. The order of 16 samples does not matter: each lane of a
+// quad takes four in a row.
+__device__ __forceinline__ void add_batch(const spreading &all, u32 number, int planes, const float *taps, u32 fitting,
+                                          int z, int first_row, held_planes &held)
 {
     const u32 lane = threadIdx.x & 31, in_quad = lane % 4, quad = lane / 4;
     #pragma unroll 1
-    for (u32 part = 0; part < 32 && part < count; part += 16) {
-        const float *at = taps + part + 4 * in_quad;
+    for (u32 part = 0; part < 32; part += 16) {
+        const u32 here = fitting >> part & 0xffff;
+        if (here == 0) continue;
+        const int first = __shfl_sync(ALL, z, part + __ffs(here) - 1);
+        const int end = min(__shfl_sync(ALL, z, part + 31 - __clz(here)) + W, planes);
+        const float *at = taps + part * ALL_ROWS + 4 * in_quad;
         u32 high[2][2][4], low[2][2][4];
         multiply_taps(at, quad, high, low);
-        const four_floats re = *(const four_floats *)(at + TAPS_VALUES * TAP_ROW);
-        const four_floats im = *(const four_floats *)(at + (TAPS_VALUES + 1) * TAP_ROW);
-        #pragma unroll
-        for (int h = 0; h < EIGHTS; h++) {
-            if (EIGHTS > 1 && (touching[h] >> part & 0xffff) == 0) continue;
-            const four_floats wz = *(const four_floats *)(at + (TAPS_Z + 8 * h + quad) * TAP_ROW);
-            add_products(high, low, wz, re, im, sums[h]);
-        }
-    }
-}
-
-// Writes the sums to the grid or, for a segment of a cut tile, to the planes of that segment. A lane has the cells
-// x = quad, y = 0 to 3 (in 2D x = quad + 8 y) of planes 2 in_quad and 2 in_quad + 1 of each 8.
-__device__ __forceinline__ void write_tile(const spreading &all, const corner &tile, const segment &part, u64 slot,
-                                           const float sums[EIGHTS][2][2][4])
-{
-    const layout &grid = all.grid;
-    const u32 lane = threadIdx.x & 31, in_quad = lane % 4, quad = lane / 4;
-    int first_plane = 0, end_plane = min(grid.tile[2], grid.size[2] - tile.z), end_row = 4;
-    u64 plane_step = 32;
-    u32 row_step = 8;
-    cplx *out;
-    if (part.planes) {
-        first_plane = part.plane;
-        end_plane = part.plane + (int)part.planes;
-        out = all.partial + (blockIdx.y * all.partial_planes + slot) * 32 + quad;
-    } else {
-        plane_step = (u64)grid.size[0] * grid.size[1];
-        out = all.cells + (blockIdx.y * grid.size[2] + tile.z) * plane_step + (u64)tile.y * grid.size[0] + tile.x + quad;
-        const int end_x = min(grid.tile[0], grid.size[0] - tile.x);
-        if (DIM == 3) {
-            row_step = grid.size[0];
-            end_row = quad < end_x ? min(grid.tile[1], grid.size[1] - tile.y) : 0;
-        } else {
-            end_row = (end_x - (int)quad + 7) / 8;
-        }
-    }
-    #pragma unroll
-    for (int h = 0; h < EIGHTS; h++)
-        #pragma unroll
-        for (int i = 0; i < 2; i++) {
-            const int z = 8 * h + 2 * in_quad + i;
-            if (z < first_plane || z >= end_plane) continue;
-            cplx *to = out + (z - first_plane) * plane_step;
+        const four_floats values = *(const four_floats *)(at + (TAPS_VALUES + quad % 2) * 16);
+        // No later window starts before these, so that the groups below theirs are complete.
+        int from = max(first, 0) & ~3, lowest = from;
+        #pragma unroll 1
+        while (true) {
+            while (held.first < lowest) advance(all, number, held);
+            const float *row = at + (TAPS_Z + held.first - first_row + quad / 2) * 16;
             #pragma unroll
-            for (int q = 0; q < 4; q++) {
-                cplx value;
-                value.x = sums[h][q / 2][0][q % 2 * 2 + i];
-                value.y = sums[h][q / 2][1][q % 2 * 2 + i];
-                if (q < end_row) to[q * row_step] = value;
+            for (int g = 0; g < GROUPS; g++) {
+                const int plane = held.first + 4 * g;
+                if (plane >= end) break;
+                if (plane < from) continue;
+                const four_floats wz = *(const four_floats *)(row + 4 * 16 * g);
+                // Sums of these samples alone, added in f32: tensor cores truncate, which is too inaccurate for long
+                // sums.
+                float sums[2][4];
+                multiply(high, low, wz, values, sums);
+                #pragma unroll
+                for (int i = 0; i < 8; i++) held.of[g][i / 4][i % 4] += sums[i / 4][i % 4];
             }
+            from = held.first + 4 * GROUPS;
+            lowest = held.first + 4;
+            if (from >= end) break;
         }
+    }
 }
 
-// Sums the samples of a segment, in single precision, for tiles of up to 8 EIGHTS planes.
+// Sums the samples of a segment, in single precision.
 __device__ __forceinline__ void spread_segment(const window_polynomials &polynomials, const spreading &all, u32 number,
                                                float *taps)
 {
@@ -631,13 +657,14 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
     const cplx *values = all.values + blockIdx.y * all.n;
     const segment part = all.segments[number];
     const corner tile = corner_of(grid, part.tile);
+    const int planes = min(grid.tile[2], grid.size[2] - tile.z);
 
-    // [group of 8 planes][half of the cells of x, y][re, im][the lane's part].
-    float sums[EIGHTS][2][2][4];
+    held_planes held;
     #pragma unroll
-    for (int h = 0; h < EIGHTS; h++)
+    for (int g = 0; g < GROUPS; g++)
         #pragma unroll
-        for (int i = 0; i < 16; i++) sums[h][i / 8][i / 4 % 2][i % 4] = 0;
+        for (int i = 0; i < 8; i++) held.of[g][i / 4][i % 4] = 0;
+    held.first = part.plane & ~3u;
 
     // While 32 samples are multiplied, the next 32 are loaded, the places of the values of the 32 after those, and the
     // list of the 32 after those.
@@ -650,22 +677,32 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
     u32 place = order ? order[i] : i;
     later = lane + 64 < left ? next[64] : 0;
     for (; left > 0; left = left > 32 ? left - 32 : 0) {
-        bool touches[EIGHTS];
-        write_batch(polynomials, grid, tile, s, lane < left, taps, touches, all.check);
-        if (lane + 32 < left) s = load_sample(all.points, all.planes, values, i, place);
-        next += 32;
-        i = later;
-        place = order ? order[i] : i;
-        later = lane + 96 < left ? next[64] : 0;
-        u32 touching[EIGHTS];
-        #pragma unroll
-        for (int h = 0; h < EIGHTS; h++) touching[h] = __ballot_sync(ALL, touches[h]);
-        __syncwarp();
-        add_batch(taps, left, touching, sums);
-        __syncwarp();
+        const int z = relative_start(s.plane, tile.z, grid, 2);
+        u32 remaining = __ballot_sync(ALL, lane < left);
+        // In a deep tile of few samples, windows may start at planes far apart.
+        #pragma unroll 1
+        while (remaining) {
+            const int first_row = __shfl_sync(ALL, z, __ffs(remaining) - 1) & ~3;
+            const bool fits = (remaining >> lane & 1) && z < first_row + STARTS;
+            const u32 fitting = __ballot_sync(ALL, fits);
+            remaining &= ~fitting;
+            const int end = __shfl_sync(ALL, z, 31 - __clz(fitting)) + W;
+            write_batch(polynomials, grid, tile, s, fits, z - first_row, end - first_row, taps, all.check);
+            if (!remaining) {
+                if (lane + 32 < left) s = load_sample(all.points, all.planes, values, i, place);
+                next += 32;
+                i = later;
+                place = order ? order[i] : i;
+                later = lane + 96 < left ? next[64] : 0;
+            }
+            __syncwarp();
+            add_batch(all, number, planes, taps, fitting, z, first_row, held);
+            __syncwarp();
+        }
     }
     if (lane == 0) end_check(all.check, all.count * gridDim.y);
-    write_tile(all, tile, part, all.slots[number], sums);
+    const int end = part.planes ? part.plane + (int)part.planes : planes;
+    while (held.first < end) advance(all, number, held);
 }
 
 #endif

@@ -5,9 +5,10 @@
 
 static layout random_grid() {
     layout grid;
-    const u32 tile[3] = {DIM == 3 ? 8u : 32u, DIM == 3 ? 4u : 1u, 16};
+    const u32 planes = 16 + random_below(2) * random_below(60);
+    const u32 tile[3] = {DIM == 3 ? 8u : 32u, DIM == 3 ? 4u : 1u, planes};
     for (int axis = 0; axis < 3; axis++) {
-        grid.size[axis] = DIM == 2 && axis == 1 ? 1 : 2 * W + random_below(DIM == 3 ? 12 : 40);
+        grid.size[axis] = DIM == 2 && axis == 1 ? 1 : 2 * W + random_below(axis < 2 && DIM == 3 ? 12 : 3 * planes);
         grid.tile[axis] = std::min(tile[axis], (grid.size[axis] + 1) / 2);
         grid.tiles[axis] = (grid.size[axis] + grid.tile[axis] - 1) / grid.tile[axis];
     }

@@ -28,6 +28,8 @@ pub struct SpreadingConfig {
     /// Whether points are in fixed point.
     fixed: bool,
     tensor: bool,
+    /// Maximum number of planes of a tile.
+    planes: usize,
     pub warps: usize,
     resident: usize,
     /// Whether a block spreads a whole tile, and adds its segments. It then has up to `warps` warps, one per segment.
@@ -53,13 +55,15 @@ impl SpreadingConfig {
             && matches!(capability, (8, 0) | (9 | 10, _))
             && layout.expected_pairs(width, samples) >= 8.0 * layout.estimated_tiles();
         let fixed = has_fixed_points(axes, bytes, width, size);
-        SpreadingConfig { fixed, ..Self::with(axes, width, bytes, tensor) }
+        let planes = std::env::var("RECON_X_PLANES").map_or(Self::PLANES, |planes| planes.parse().unwrap());
+        SpreadingConfig { fixed, planes, ..Self::with(axes, width, bytes, tensor) }
     }
 
     fn with(axes: usize, width: usize, bytes: usize, tensor: bool) -> Self {
         let config =
-            SpreadingConfig { axes, width, bytes, fixed: false, tensor, warps: 0, resident: 0, together: false };
+            SpreadingConfig { axes, width, bytes, fixed: false, tensor, planes: Self::PLANES, warps: 0, resident: 0, together: false };
         let warps = (STATIC_SHARED / config.shared_of_warp()).clamp(1, 4);
+        let warps = std::env::var("RECON_X_WARPS").map_or(warps, |warps| warps.parse().unwrap());
         SpreadingConfig { warps, resident: (config.all_warps() / warps).max(1), ..config }
     }
 
@@ -78,8 +82,10 @@ impl SpreadingConfig {
     /// Returns the shared memory of a warp, as in the kernels: rows of taps, or one record per sample.
     pub fn shared_of_warp(&self) -> usize {
         if self.tensor {
-            let rows = (self.width - 1) * (self.axes + 1) + if self.axes == 3 { 12 } else { 32 } + Self::PLANES + 2;
-            rows * 48 * self.bytes
+            let starts = 16 + (self.width + 2) / 4 * 4;
+            let rows_z = (starts + self.width + 2) / 4 * 4;
+            let rows = (self.width - 1) * self.axes + if self.axes == 3 { 12 } else { 32 } + rows_z + 2;
+            32 * (rows | 1) * self.bytes
         } else {
             let record = if self.axes == 3 { 12 } else { 32 } + 2 + self.width;
             32 * (((record * self.bytes).div_ceil(16) | 1) * 16)
@@ -89,7 +95,7 @@ impl SpreadingConfig {
     /// Returns the number of warps whose registers should fit, next to the sums of wide windows.
     fn all_warps(&self) -> usize {
         match (self.tensor, self.bytes) {
-            (true, _) => 16,
+            (true, _) => std::env::var("RECON_X_ALL").map_or(16, |warps| warps.parse().unwrap()),
             (_, 4) if self.width <= 9 => 24,
             (_, 4) => 16,
             _ if self.width <= 8 => 12,
@@ -120,12 +126,13 @@ impl SpreadingConfig {
             macros.push(("FIXED_POINT", 1));
         }
         if self.tensor {
-            macros.extend([("TENSOR", 1), ("EIGHTS", Self::PLANES / 8)]);
+            macros.push(("TENSOR", 1));
         }
         if self.together {
             macros.push(("TOGETHER", 1));
         }
-        Kernels::new("spreading", SPREADING, self.bytes, &macros)
+        let source = std::env::var("RECON_X_SOURCE").map_or(SPREADING, |path| std::fs::read_to_string(path).unwrap().leak());
+        Kernels::new("spreading", source, self.bytes, &macros)
     }
 
     /// Returns the kernels for segments, and those for tiles of a few segments.
@@ -135,7 +142,7 @@ impl SpreadingConfig {
 
     /// Returns tiles of at most half the grid, so that no window touches one twice.
     pub fn layout(&self, size: [usize; 3]) -> TileLayout {
-        let tile = if self.axes == 3 { [8, 4, Self::PLANES] } else { [32, 1, Self::PLANES] };
+        let tile = if self.axes == 3 { [8, 4, self.planes] } else { [32, 1, self.planes] };
         TileLayout::new(size, [0, 1, 2].map(|a| tile[a].min(size[a].div_ceil(2))))
     }
 
@@ -162,6 +169,7 @@ impl SpreadingConfig {
             (4, false) => 128,
             _ => usual,
         };
+        let usual = usual * std::env::var("RECON_X_LENGTH").map_or(1, |l| l.parse::<usize>().unwrap());
         Length { usual, dense: 32 * least, brief: brief.min(usual) }
     }
 }
