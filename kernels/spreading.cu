@@ -398,17 +398,17 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
     advance(sums, now, to.end_plane, to, array0, all.arrays);
 }
 
-// Tensor cores take TF32 numbers from capability 8.0 on.
+// Tensor cores multiply 16 half-precision numbers at a time from capability 8.0 on.
 #elif __CUDA_ARCH__ >= 800
 
 // For each tile, spreading is a product of matrices: [cells of x, y][samples] times [samples][cells of z, re and im].
-// Each number is split in two of 11 bits, the precision of TF32; three products of these have the accuracy of f32.
+// Each number is split in two of half precision, which has 11 bits; three products of these have the accuracy of f32.
 // The taps of 32 samples at a time are in shared memory at the tile's cells, [half of the samples][cell][sample].
 #define TILE_CELLS_X (DIM == 3 ? 8 : 32)
 #define TILE_CELLS_Y (DIM == 3 ? 4 : 0)
-// Groups of four planes whose sums a warp holds: those that a window may touch.
+// Groups of four planes whose sums a warp holds: those that a window touches at most.
 #define GROUPS ((W + 2) / 4 + 1)
-// The windows of a batch start at one of this many planes. All windows that touch 16 planes do.
+// The windows of a batch start in this many planes. In a tile of 16 planes all windows do.
 #define STARTS (16 + 4 * (GROUPS - 1))
 // Rows of 16 samples. Around those of x and y are rows for taps outside the tile, never read. As the number of all is
 // odd, the halves of the samples are in different banks.
@@ -418,25 +418,43 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
 #define ROWS_Z ((STARTS + W + 2) / 4 * 4)
 #define TAPS_VALUES (TAPS_Z + ROWS_Z)
 #define ALL_ROWS ((TAPS_VALUES + 2) | 1)
-// Memory of a warp in shared memory.
-#define WARP_REALS (32 * ALL_ROWS)
+// Memory of a warp in shared memory: the rows and a `destination`.
+#define WARP_REALS (32 * ALL_ROWS + 8)
 
 struct __align__(16) four_floats {
     float of[4];
 };
 
-// x y = high + low, of 11 bits each.
-__device__ __forceinline__ void split(float x, float y, u32 &high, u32 &low)
+// Rounds two numbers to half precision.
+__device__ __forceinline__ u32 halves_of(float a, float b)
 {
-    high = (__float_as_uint(x * y) + 0x1000) & 0xffffe000;
-    low = __float_as_uint(fmaf(x, y, -__uint_as_float(high)));
+    u32 halves;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(b), "f"(a));
+    return halves;
 }
 
-// d += a b, tiles of 16 x 8 and 8 x 8.
+// Returns the two numbers of half precision.
+__device__ __forceinline__ float2 floats_of(u32 halves)
+{
+    float2 floats;
+    asm("{.reg .f16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
+        : "=f"(floats.x), "=f"(floats.y) : "r"(halves));
+    return floats;
+}
+
+// x y = high + low, for two pairs of factors.
+__device__ __forceinline__ void split(float x0, float x1, float y0, float y1, u32 &high, u32 &low)
+{
+    high = halves_of(x0 * y0, x1 * y1);
+    const float2 rounded = floats_of(high);
+    low = halves_of(fmaf(x0, y0, -rounded.x), fmaf(x1, y1, -rounded.y));
+}
+
+// d += a b, matrices of 16 x 16 and 16 x 8.
 __device__ __forceinline__ void multiply_add(float d[4], const u32 a[4], const u32 b[2])
 {
     // Volatile keeps the order of the calls, in which no product waits for the previous one.
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
         : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
@@ -456,7 +474,7 @@ __device__ __forceinline__ void clear_rows(float *taps, int first)
     *(four_floats *)(taps + lane / 16 * (16 * ALL_ROWS) + first * 16 + 4 * (lane % 16)) = zeros;
 }
 
-// Writes the taps of one sample, a pair of each axis at a time, to the rows of its window.
+// Writes the taps of one sample, a pair of each axis at a time, to the rows of its window; those along x times 2^11.
 __device__ __forceinline__ void write_taps(const window_polynomials &polynomials, const point &p, float *taps, int x,
                                            int y, int z)
 {
@@ -466,19 +484,19 @@ __device__ __forceinline__ void write_taps(const window_polynomials &polynomials
     for (int j = 0; j < HALF; j++)
         #pragma unroll
         for (int axis = 0; axis < DIM; axis++) {
-            const float s = t[axis] * t[axis];
+            const float s = t[axis] * t[axis], scale = axis ? 1 : 1 << 11;
             float even = polynomials.of[DEGREE & ~1][j];
             #pragma unroll
             for (int k = (DEGREE & ~1) - 2; k >= 0; k -= 2) even = fmaf(even, s, polynomials.of[k][j]);
             if (2 * j + 1 == W) {
-                to[axis][j * 16] = even;
+                to[axis][j * 16] = even * scale;
                 continue;
             }
             float odd = polynomials.of[(DEGREE - 1) | 1][j];
             #pragma unroll
             for (int k = ((DEGREE - 1) | 1) - 2; k >= 1; k -= 2) odd = fmaf(odd, s, polynomials.of[k][j]);
-            to[axis][j * 16] = fmaf(odd, t[axis], even);
-            to[axis][(W - 1 - j) * 16] = fmaf(-odd, t[axis], even);
+            to[axis][j * 16] = fmaf(odd, t[axis], even) * scale;
+            to[axis][(W - 1 - j) * 16] = fmaf(-odd, t[axis], even) * scale;
         }
 }
 
@@ -495,11 +513,11 @@ __device__ __forceinline__ sample load_sample(const point *points, const u16 *pl
     return {points[i], plane_of[i], values[place]};
 }
 
-// Writes the taps and values of up to 32 samples, one per lane, and zeros for the other lanes. z is the row of the
-// first tap of the lane's sample, and `end` the end of the rows of z that are read.
+// Writes the taps and `scale` times the values of up to 32 samples, one per lane, and zeros for the other lanes. z is
+// the row of the first tap of the lane's sample along z, and `end` the end of the rows of z that are read.
 __device__ __forceinline__ void write_batch(const window_polynomials &polynomials, const layout &grid,
                                             const corner &tile, const sample &s, bool exists, int z, int end,
-                                            float *taps, const input_check &check)
+                                            float scale, float *taps, const input_check &check)
 {
     float *column = column_of(taps, threadIdx.x & 31);
     #pragma unroll
@@ -516,86 +534,105 @@ __device__ __forceinline__ void write_batch(const window_polynomials &polynomial
         const int x = relative_start(s.p.xy & 0xffff, tile.x, grid, 0);
         const int y = relative_start(s.p.xy >> 16, tile.y, grid, 1);
         write_taps(polynomials, s.p, column, x, y, z);
-        column[TAPS_VALUES * 16] = s.value.x;
-        column[(TAPS_VALUES + 1) * 16] = s.value.y;
+        column[TAPS_VALUES * 16] = s.value.x * scale;
+        column[(TAPS_VALUES + 1) * 16] = s.value.y * scale;
     }
 }
 
-// The left matrix for 16 samples, [step of 8 samples][half of the cells]: products of taps along x and y.
-__device__ __forceinline__ void multiply_taps(const float *at, u32 quad, u32 high[2][2][4], u32 low[2][2][4])
+// The left matrix for 16 samples, [half of the cells]: products of taps along x and y. A lane has four cells: in 3D two
+// along x, 4 apart, in two rows, 2 apart; in 2D four along x, 8 apart.
+__device__ __forceinline__ void multiply_taps(const float *at, u32 quad, u32 high[2][4], u32 low[2][4])
 {
-    const four_floats wx = *(const four_floats *)(at + (TAPS_X + quad) * 16);
+    four_floats wx[2], wy[2];
+    #pragma unroll
+    for (int i = 0; i < 2 && DIM == 3; i++) {
+        wx[i] = *(const four_floats *)(at + (TAPS_X + quad % 4 + 4 * i) * 16);
+        wy[i] = *(const four_floats *)(at + (TAPS_Y + quad / 4 + 2 * i) * 16);
+    }
     #pragma unroll
     for (int q = 0; q < 4; q++) {
-        four_floats wy;
-        if (DIM == 3) wy = *(const four_floats *)(at + (TAPS_Y + q) * 16);
-        else wy = *(const four_floats *)(at + (TAPS_X + 8 * q + quad) * 16);
+        four_floats x, y;
+        if (DIM == 3) {
+            x = wx[q % 2];
+            y = wy[q / 2];
+        } else {
+            x = *(const four_floats *)(at + (TAPS_X + 8 * q + quad) * 16);
+            y = {{1, 1, 1, 1}};
+        }
         #pragma unroll
-        for (int i = 0; i < 4; i++)
-            split(DIM == 3 ? wx.of[i] : 1.0f, wy.of[i], high[i / 2][q / 2][q % 2 + 2 * (i % 2)],
-                  low[i / 2][q / 2][q % 2 + 2 * (i % 2)]);
+        for (int i = 0; i < 2; i++)
+            split(x.of[2 * i], x.of[2 * i + 1], y.of[2 * i], y.of[2 * i + 1], high[q / 2][q % 2 + 2 * i],
+                  low[q / 2][q % 2 + 2 * i]);
     }
 }
 
-// The sums of 16 samples in a group of planes: the left matrix times the products of taps along z and values.
-__device__ __forceinline__ void multiply(const u32 high[2][2][4], const u32 low[2][2][4], const four_floats &wz,
+// Sums 16 samples in a group of planes: the left matrix times the products of taps along z and values.
+__device__ __forceinline__ void multiply(const u32 high[2][4], const u32 low[2][4], const four_floats &wz,
                                          const four_floats &values, float sums[2][4])
 {
     #pragma unroll
     for (int i = 0; i < 8; i++) sums[i / 4][i % 4] = 0;
+    u32 b_high[2], b_low[2];
     #pragma unroll
-    for (int step = 0; step < 2; step++) {
-        u32 b_high[2], b_low[2];
-        #pragma unroll
-        for (int i = 0; i < 2; i++) split(wz.of[2 * step + i], values.of[2 * step + i], b_high[i], b_low[i]);
-        #pragma unroll
-        for (int half = 0; half < 2; half++) multiply_add(sums[half], low[step][half], b_high);
-        #pragma unroll
-        for (int half = 0; half < 2; half++) multiply_add(sums[half], high[step][half], b_low);
-        #pragma unroll
-        for (int half = 0; half < 2; half++) multiply_add(sums[half], high[step][half], b_high);
-    }
+    for (int i = 0; i < 2; i++)
+        split(wz.of[2 * i], wz.of[2 * i + 1], values.of[2 * i], values.of[2 * i + 1], b_high[i], b_low[i]);
+    #pragma unroll
+    for (int half = 0; half < 2; half++) multiply_add(sums[half], low[half], b_high);
+    #pragma unroll
+    for (int half = 0; half < 2; half++) multiply_add(sums[half], high[half], b_low);
+    #pragma unroll
+    for (int half = 0; half < 2; half++) multiply_add(sums[half], high[half], b_high);
 }
 
-// A lane's sums: of each group of four planes plane `lane % 4`, and there cells x = lane / 4, y = 0 to 3 (in 2D
-// x = lane / 4 + 8 y), [half of the cells][re, im of two cells].
+// A lane's sums: of each group of four planes plane `lane % 4`, and there the cells of `multiply_taps`,
+// [half of the cells][re, im of two cells].
 struct held_planes {
     float of[GROUPS][2][4];
     // The first plane of the first group.
     int first;
 };
 
-// Writes the first group of planes to the grid or, for a segment of a cut tile, to the planes of that segment. The
-// group after the last becomes the last.
-__device__ __forceinline__ void advance(const spreading &all, u32 number, held_planes &held)
+// Destination of the sums of a segment, in shared memory.
+struct __align__(16) destination {
+    cplx *first;
+    u64 plane_step;
+    u32 row_step;
+    // Planes of the tile; `first` is in the first of them.
+    int first_plane, end_plane;
+    // Cells of the tile along x and y.
+    u16 end_x, end_y;
+};
+
+// Returns the destination: the grid or, for a segment of a cut tile, the planes of that segment.
+__device__ __forceinline__ destination destination_of(const spreading &all, const corner &tile, const segment &part,
+                                                      u64 slot)
 {
     const layout &grid = all.grid;
-    const u32 quad = (threadIdx.x & 31) / 4;
+    if (part.planes)
+        return {all.partial + (blockIdx.y * all.partial_planes + slot) * 32, 32, 8, (int)part.plane,
+                (int)(part.plane + part.planes), 32, 4};
+    const u64 plane = (u64)grid.size[0] * grid.size[1];
+    return {all.cells + (blockIdx.y * grid.size[2] + tile.z) * plane + (u64)tile.y * grid.size[0] + tile.x, plane,
+            grid.size[0], 0, (int)min(grid.tile[2], grid.size[2] - tile.z),
+            (u16)min(grid.tile[0], grid.size[0] - tile.x), (u16)min(grid.tile[1], grid.size[1] - tile.y)};
+}
+
+// Writes the first group of planes. The group after the last becomes the last.
+__device__ __forceinline__ void advance(const destination *shared, held_planes &held)
+{
+    const destination to = *shared;
+    const u32 quad = (threadIdx.x & 31) / 4, x = DIM == 3 ? quad % 4 : quad, y = DIM == 3 ? quad / 4 : 0;
     const int z = held.first + threadIdx.x % 4;
-    const segment part = all.segments[number];
-    const corner tile = corner_of(grid, part.tile);
-    cplx *to = nullptr;
-    int end_row = 4;
-    u32 row_step = 8;
-    if (part.planes) {
-        const u32 above = z - part.plane;
-        if (above < part.planes)
-            to = all.partial + (blockIdx.y * all.partial_planes + all.slots[number] + above) * 32 + quad;
-    } else {
-        const int end_x = min(grid.tile[0], grid.size[0] - tile.x);
-        if (z < min(grid.tile[2], grid.size[2] - tile.z))
-            to = all.cells + (((u64)blockIdx.y * grid.size[2] + tile.z + z) * grid.size[1] + tile.y) * grid.size[0]
-                + tile.x + quad;
-        row_step = DIM == 3 ? grid.size[0] : 8;
-        if (DIM == 3) end_row = (int)quad < end_x ? min(grid.tile[1], grid.size[1] - tile.y) : 0;
-        else end_row = (end_x - (int)quad + 7) / 8;
-    }
-    #pragma unroll
-    for (int q = 0; q < 4; q++) {
-        cplx value;
-        value.x = held.of[0][q / 2][q % 2 * 2];
-        value.y = held.of[0][q / 2][q % 2 * 2 + 1];
-        if (to && q < end_row) to[q * row_step] = value;
+    if (z >= to.first_plane && z < to.end_plane) {
+        cplx *cells = to.first + (z - to.first_plane) * to.plane_step + y * to.row_step + x;
+        #pragma unroll
+        for (int q = 0; q < 4; q++) {
+            const u32 over_x = DIM == 3 ? q % 2 * 4 : q * 8, over_y = DIM == 3 ? q / 2 * 2 : 0;
+            cplx value;
+            value.x = held.of[0][q / 2][q % 2 * 2];
+            value.y = held.of[0][q / 2][q % 2 * 2 + 1];
+            if (x + over_x < to.end_x && y + over_y < to.end_y) cells[over_y * to.row_step + over_x] = value;
+        }
     }
     #pragma unroll
     for (int g = 0; g < GROUPS; g++)
@@ -604,28 +641,31 @@ __device__ __forceinline__ void advance(const spreading &all, u32 number, held_p
     held.first += 4;
 }
 
-// Adds up to 32 samples, 16 at a time. `fitting`: the lanes that have one. z is the plane where the lane's window
-// starts, and `first_row` the plane of the first row of taps. The order of 16 samples does not matter: each lane of a
-// quad takes four in a row.
-__device__ __forceinline__ void add_batch(const spreading &all, u32 number, int planes, const float *taps, u32 fitting,
-                                          int z, int first_row, held_planes &held)
+// The planes where the windows of a batch start, in ascending order: the first, those of lanes 15 and 16, the last.
+struct starts {
+    int first, lane_15, lane_16, last;
+};
+
+// Adds up to 32 samples times `unscale`, 16 at a time. `fitting`: the lanes that have one. `first_row` is the plane of
+// the first row of taps along z. The order of 16 samples does not matter: each lane of a quad takes four in a row.
+__device__ __forceinline__ void add_batch(const destination *to, int planes, const float *taps, u32 fitting,
+                                          const starts &z, int first_row, float unscale, held_planes &held)
 {
     const u32 lane = threadIdx.x & 31, in_quad = lane % 4, quad = lane / 4;
     #pragma unroll 1
     for (u32 part = 0; part < 32; part += 16) {
-        const u32 here = fitting >> part & 0xffff;
-        if (here == 0) continue;
-        const int first = __shfl_sync(ALL, z, part + __ffs(here) - 1);
-        const int end = min(__shfl_sync(ALL, z, part + 31 - __clz(here)) + W, planes);
+        if ((fitting >> part & 0xffff) == 0) continue;
+        const int first = part ? max(z.lane_16, z.first) : z.first;
+        const int end = min((part ? z.last : min(z.lane_15, z.last)) + W, planes);
         const float *at = taps + part * ALL_ROWS + 4 * in_quad;
-        u32 high[2][2][4], low[2][2][4];
+        u32 high[2][4], low[2][4];
         multiply_taps(at, quad, high, low);
         const four_floats values = *(const four_floats *)(at + (TAPS_VALUES + quad % 2) * 16);
         // No later window starts before these, so that the groups below theirs are complete.
         int from = max(first, 0) & ~3, lowest = from;
         #pragma unroll 1
         while (true) {
-            while (held.first < lowest) advance(all, number, held);
+            while (held.first < lowest) advance(to, held);
             const float *row = at + (TAPS_Z + held.first - first_row + quad / 2) * 16;
             #pragma unroll
             for (int g = 0; g < GROUPS; g++) {
@@ -638,7 +678,10 @@ __device__ __forceinline__ void add_batch(const spreading &all, u32 number, int 
                 float sums[2][4];
                 multiply(high, low, wz, values, sums);
                 #pragma unroll
-                for (int i = 0; i < 8; i++) held.of[g][i / 4][i % 4] += sums[i / 4][i % 4];
+                for (int i = 0; i < 8; i++) {
+                    float &of_cell = held.of[g][i / 4][i % 4];
+                    of_cell = fmaf(sums[i / 4][i % 4], unscale, of_cell);
+                }
             }
             from = held.first + 4 * GROUPS;
             lowest = held.first + 4;
@@ -665,6 +708,9 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
         #pragma unroll
         for (int i = 0; i < 8; i++) held.of[g][i / 4][i % 4] = 0;
     held.first = part.plane & ~3u;
+    destination *to = (destination *)(taps + 32 * ALL_ROWS);
+    if (lane == 0) *to = destination_of(all, tile, part, all.slots[number]);
+    __syncwarp();
 
     // While 32 samples are multiplied, the next 32 are loaded, the places of the values of the 32 after those, and the
     // list of the 32 after those.
@@ -677,17 +723,26 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
     u32 place = order ? order[i] : i;
     later = lane + 64 < left ? next[64] : 0;
     for (; left > 0; left = left > 32 ? left - 32 : 0) {
-        const int z = relative_start(s.plane, tile.z, grid, 2);
+        const int z = lane < left ? relative_start(s.plane, tile.z, grid, 2) : 0x10000;
         u32 remaining = __ballot_sync(ALL, lane < left);
-        // In a deep tile of few samples, windows may start at planes far apart.
+        // In a tile of few samples and many planes, the windows may start too far apart for one batch.
         #pragma unroll 1
         while (remaining) {
-            const int first_row = __shfl_sync(ALL, z, __ffs(remaining) - 1) & ~3;
+            starts start;
+            start.first = __shfl_sync(ALL, z, __ffs(remaining) - 1);
+            start.lane_15 = __shfl_sync(ALL, z, 15);
+            start.lane_16 = __shfl_sync(ALL, z, 16);
+            const int first_row = start.first & ~3;
             const bool fits = (remaining >> lane & 1) && z < first_row + STARTS;
             const u32 fitting = __ballot_sync(ALL, fits);
             remaining &= ~fitting;
-            const int end = __shfl_sync(ALL, z, 31 - __clz(fitting)) + W;
-            write_batch(polynomials, grid, tile, s, fits, z - first_row, end - first_row, taps, all.check);
+            start.last = __shfl_sync(ALL, z, 31 - __clz(fitting));
+            // Half precision has few exponents. Therefore the values are scaled by a power of two to less than 2^11, and
+            // so are the taps along x, which are at most 1.
+            const u32 magnitude = fits ? max(__float_as_uint(fabsf(s.value.x)), __float_as_uint(fabsf(s.value.y))) : 0;
+            const u32 exponent = max(__reduce_max_sync(ALL, magnitude) >> 23, 22u);
+            write_batch(polynomials, grid, tile, s, fits, z - first_row, start.last + W - first_row,
+                        __uint_as_float((264 - exponent) << 23), taps, all.check);
             if (!remaining) {
                 if (lane + 32 < left) s = load_sample(all.points, all.planes, values, i, place);
                 next += 32;
@@ -696,13 +751,12 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
                 later = lane + 96 < left ? next[64] : 0;
             }
             __syncwarp();
-            add_batch(all, number, planes, taps, fitting, z, first_row, held);
+            add_batch(to, planes, taps, fitting, start, first_row, __uint_as_float((exponent - 21) << 23), held);
             __syncwarp();
         }
     }
     if (lane == 0) end_check(all.check, all.count * gridDim.y);
-    const int end = part.planes ? part.plane + (int)part.planes : planes;
-    while (held.first < end) advance(all, number, held);
+    while (held.first < to->end_plane) advance(to, held);
 }
 
 #endif

@@ -23,7 +23,11 @@ fn with_statement(text: &str, beginning: &str, other: &str) -> String {
 fn as_cpp(kernels: &Kernels) -> String {
     let text = with_statement(&kernels.text(), r#"asm volatile("ld.global"#, "failed = *check.state");
     let text = match kernels.name {
-        "spreading" => with_statement(&text, r#"asm volatile("mma.sync"#, "device::multiply_add(d, a, b)"),
+        "spreading" => {
+            let text = with_statement(&text, r#"asm volatile("mma.sync"#, "device::multiply_add(d, a, b)");
+            let text = with_statement(&text, r#"asm("cvt.rn.f16x2"#, "halves = device::halves_of(a, b)");
+            with_statement(&text, r#"asm("{.reg .f16"#, "device::floats_of(halves, floats.x, floats.y)")
+        }
         _ => text,
     };
     text.replace("extern __shared__", "extern").replace("extern \"C\"", "")

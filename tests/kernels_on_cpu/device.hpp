@@ -85,24 +85,42 @@ T exchange(T value, unsigned from) {
     return value;
 }
 
-// The number of TF32 that tensor cores take from these bits.
-inline float tf32(unsigned bits) {
-    bits &= 0xffffe000;
-    float number;
-    std::memcpy(&number, &bits, sizeof number);
-    return number;
+// Rounds a number below 65520 in magnitude to half precision.
+inline unsigned half_of(float number) {
+    const int exponent = std::max(number == 0 ? -14 : std::ilogb(number), -14);
+    // Units of the last place; those of an exponent start at 1024.
+    unsigned units = (unsigned)std::nearbyint(std::ldexp(std::fabs(number), 10 - exponent));
+    if (units > 2048 || !std::isfinite(number)) std::abort();
+    return (std::signbit(number) ? 0x8000 : 0) + ((unsigned)(exponent + 14) << 10) + units;
 }
 
-// d += a b for matrices of 16 x 8 and 8 x 8 numbers. The lanes of a warp share them as for `mma.sync.m16n8k8`.
+inline float float_of(unsigned half) {
+    const int exponent = half >> 10 & 31, fraction = half & 0x3ff;
+    const float magnitude = std::ldexp(exponent ? 1024 + fraction : fraction, std::max(exponent, 1) - 25);
+    return half & 0x8000 ? -magnitude : magnitude;
+}
+
+inline unsigned halves_of(float a, float b) { return half_of(a) | half_of(b) << 16; }
+
+inline void floats_of(unsigned halves, float &a, float &b) {
+    a = float_of(halves & 0xffff);
+    b = float_of(halves >> 16);
+}
+
+// d += a b for matrices of 16 x 16 and 16 x 8 numbers. The lanes of a warp share them as for `mma.sync.m16n8k16`.
 inline void multiply_add(float d[4], const unsigned a[4], const unsigned b[2]) {
-    static float left[32][16][8], right[32][8][8];
+    static float left[32][16][16], right[32][16][8];
     const unsigned warp = threadIdx.x / 32, row = lane() / 4, column = lane() % 4;
-    for (unsigned i = 0; i < 4; i++) left[warp][row + 8 * (i % 2)][column + 4 * (i / 2)] = tf32(a[i]);
-    for (unsigned i = 0; i < 2; i++) right[warp][column + 4 * i][row] = tf32(b[i]);
+    for (unsigned i = 0; i < 4; i++) {
+        float *to = &left[warp][row + 8 * (i % 2)][2 * column + 8 * (i / 2)];
+        floats_of(a[i], to[0], to[1]);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        floats_of(b[i], right[warp][2 * column + 8 * i][row], right[warp][2 * column + 8 * i + 1][row]);
     wait(of_warp[warp], 32);
     for (unsigned i = 0; i < 4; i++) {
         double sum = d[i];
-        for (unsigned k = 0; k < 8; k++)
+        for (unsigned k = 0; k < 16; k++)
             sum += (double)left[warp][row + 8 * (i / 2)][k] * right[warp][k][2 * column + i % 2];
         d[i] = (float)sum;
     }
@@ -153,6 +171,10 @@ T __shfl_up_sync(unsigned, T value, unsigned step, int width = 32) {
     const unsigned lane = device::lane();
     return device::exchange(value, lane % width >= step ? lane - step : lane);
 }
+inline unsigned __reduce_max_sync(unsigned, unsigned value) {
+    for (int mask = 16; mask; mask /= 2) value = std::max(value, __shfl_xor_sync(~0u, value, mask));
+    return value;
+}
 inline unsigned __ballot_sync(unsigned, bool is_set) {
     static unsigned set[32];
     unsigned &of_warp = set[threadIdx.x / 32], bit = 1u << device::lane();
@@ -176,6 +198,9 @@ inline unsigned __float_as_uint(float x) {
     std::memcpy(&bits, &x, sizeof bits);
     return bits;
 }
+struct float2 {
+    float x, y;
+};
 inline float __uint_as_float(unsigned bits) {
     float x;
     std::memcpy(&x, &bits, sizeof x);

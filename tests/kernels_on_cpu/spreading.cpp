@@ -15,14 +15,15 @@ static layout random_grid() {
     return grid;
 }
 
-// Samples on a grid; `kind`: their windows start anywhere, or most of them in one cell.
+// Samples on a grid; `kind`: their windows start anywhere, or most of them in one cell. Their values are at most
+// `magnitude`.
 struct samples {
     std::vector<point> points;
     std::vector<u16> planes;
     std::vector<u32> order;
     std::vector<cplx> values;
 
-    samples(const layout &grid, u32 n, int kind) : points(n), planes(n), order(n), values(n) {
+    samples(const layout &grid, u32 n, int kind, double magnitude) : points(n), planes(n), order(n), values(n) {
         const u32 place[3] = {random_below(grid.size[0]), random_below(grid.size[1]), random_below(grid.size[2])};
         for (u32 i = 0; i < n; i++) {
             u32 start[3];
@@ -34,7 +35,7 @@ struct samples {
             points[i].xy = start[0] | start[1] << 16;
             planes[i] = (u16)start[2];
             order[i] = n - 1 - i;
-            values[i] = {(real)random_between(-1, 1), (real)random_between(-1, 1)};
+            values[i] = {(real)(magnitude * random_between(-1, 1)), (real)(magnitude * random_between(-1, 1))};
         }
     }
 
@@ -100,7 +101,8 @@ struct lists {
 
 static bool spreads(u32 n, int kind) {
     const layout grid = random_grid();
-    const samples input(grid, n, kind);
+    const double magnitude = std::ldexp(1, (int)random_below(201) - 100);
+    const samples input(grid, n, kind, magnitude);
     const lists parts(grid, input);
     const size_t cells = (size_t)grid.size[0] * grid.size[1] * grid.size[2];
     const window_polynomials polynomials = random_polynomials();
@@ -140,7 +142,7 @@ static bool spreads(u32 n, int kind) {
     }
     for (size_t cell = 0; cell < cells; cell++) {
         const double re = found[cell].x - expected[2 * cell], im = found[cell].y - expected[2 * cell + 1];
-        if (!(std::max(std::fabs(re), std::fabs(im)) <= (DOUBLE ? 1e-13 : 1e-5) * scale[cell])) return false;
+        if (!(std::max(std::fabs(re), std::fabs(im)) <= (DOUBLE ? 1e-13 : 1e-5) * magnitude * scale[cell])) return false;
     }
     return true;
 }

@@ -28,7 +28,7 @@ pub struct SpreadingConfig {
     /// Whether points are in fixed point.
     fixed: bool,
     tensor: bool,
-    /// Maximum number of planes of a tile.
+    /// Maximum number of planes of a tile, a multiple of [`Self::PLANES`].
     planes: usize,
     pub warps: usize,
     resident: usize,
@@ -37,6 +37,7 @@ pub struct SpreadingConfig {
 }
 
 impl SpreadingConfig {
+    /// Planes of the tiles of a small grid.
     const PLANES: usize = 16;
 
     /// Chooses the configuration for this number of samples on a grid of this size.
@@ -55,15 +56,33 @@ impl SpreadingConfig {
             && matches!(capability, (8, 0) | (9 | 10, _))
             && layout.expected_pairs(width, samples) >= 8.0 * layout.estimated_tiles();
         let fixed = has_fixed_points(axes, bytes, width, size);
-        let planes = std::env::var("RECON_X_PLANES").map_or(Self::PLANES, |planes| planes.parse().unwrap());
-        SpreadingConfig { fixed, planes, ..Self::with(axes, width, bytes, tensor) }
+        let config = SpreadingConfig { fixed, ..Self::with(axes, width, bytes, tensor) };
+        let has_tiles = |planes, least| SpreadingConfig { planes, ..config }.layout(size).estimated_tiles() >= least;
+        // In tiles of more planes fewer windows cross a border, but so many tiles are needed to keep a GPU busy. Windows
+        // of ten cells cross so many borders that it is faster in any case, if tiles are not very few.
+        let planes = if has_tiles(64, 6000.0) {
+            64
+        } else if bytes == 8 && width >= 10 && has_tiles(32, 100.0) {
+            32
+        } else {
+            Self::PLANES
+        };
+        SpreadingConfig { planes, ..config }
     }
 
     fn with(axes: usize, width: usize, bytes: usize, tensor: bool) -> Self {
-        let config =
-            SpreadingConfig { axes, width, bytes, fixed: false, tensor, planes: Self::PLANES, warps: 0, resident: 0, together: false };
+        let config = SpreadingConfig {
+            axes,
+            width,
+            bytes,
+            fixed: false,
+            tensor,
+            planes: Self::PLANES,
+            warps: 0,
+            resident: 0,
+            together: false,
+        };
         let warps = (STATIC_SHARED / config.shared_of_warp()).clamp(1, 4);
-        let warps = std::env::var("RECON_X_WARPS").map_or(warps, |warps| warps.parse().unwrap());
         SpreadingConfig { warps, resident: (config.all_warps() / warps).max(1), ..config }
     }
 
@@ -85,7 +104,7 @@ impl SpreadingConfig {
             let starts = 16 + (self.width + 2) / 4 * 4;
             let rows_z = (starts + self.width + 2) / 4 * 4;
             let rows = (self.width - 1) * self.axes + if self.axes == 3 { 12 } else { 32 } + rows_z + 2;
-            32 * (rows | 1) * self.bytes
+            (32 * (rows | 1) + 8) * self.bytes
         } else {
             let record = if self.axes == 3 { 12 } else { 32 } + 2 + self.width;
             32 * (((record * self.bytes).div_ceil(16) | 1) * 16)
@@ -95,7 +114,8 @@ impl SpreadingConfig {
     /// Returns the number of warps whose registers should fit, next to the sums of wide windows.
     fn all_warps(&self) -> usize {
         match (self.tensor, self.bytes) {
-            (true, _) => std::env::var("RECON_X_ALL").map_or(16, |warps| warps.parse().unwrap()),
+            (true, _) if self.width <= 9 => 20,
+            (true, _) => 16,
             (_, 4) if self.width <= 9 => 24,
             (_, 4) => 16,
             _ if self.width <= 8 => 12,
@@ -131,8 +151,7 @@ impl SpreadingConfig {
         if self.together {
             macros.push(("TOGETHER", 1));
         }
-        let source = std::env::var("RECON_X_SOURCE").map_or(SPREADING, |path| std::fs::read_to_string(path).unwrap().leak());
-        Kernels::new("spreading", source, self.bytes, &macros)
+        Kernels::new("spreading", SPREADING, self.bytes, &macros)
     }
 
     /// Returns the kernels for segments, and those for tiles of a few segments.
@@ -153,8 +172,9 @@ impl SpreadingConfig {
     /// precision.
     pub fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
+        let depth = self.planes / Self::PLANES;
         let most = match (self.bytes, self.tensor) {
-            (8, _) => 16384,
+            (8, _) => 16384 * depth,
             (_, true) => 4096,
             _ => 1024,
         };
@@ -162,15 +182,14 @@ impl SpreadingConfig {
         // segments would take longer than is saved.
         let warps = if self.axes == 2 { 128 * self.warps * self.resident } else { 1024 };
         let few = (pairs / warps).next_multiple_of(32).clamp(32, least);
-        let usual = (pairs >> 15).clamp(few, most);
+        let usual = ((pairs >> 15).max(few) * depth).min(most);
         let brief = match (self.bytes, self.tensor) {
             (4, true) => 256,
             // Samples are added one by one here, not in groups of sixteen.
             (4, false) => 128,
             _ => usual,
         };
-        let usual = usual * std::env::var("RECON_X_LENGTH").map_or(1, |l| l.parse::<usize>().unwrap());
-        Length { usual, dense: 32 * least, brief: brief.min(usual) }
+        Length { usual, dense: 32 * least * depth, brief: brief.min(usual) }
     }
 }
 
