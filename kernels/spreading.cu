@@ -398,11 +398,10 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
     advance(sums, now, to.end_plane, to, array0, all.arrays);
 }
 
-// Tensor cores multiply 16 half-precision numbers at a time from capability 8.0 on.
+// Tensor cores sum 16 samples at a time from capability 8.0 on.
 #elif __CUDA_ARCH__ >= 800
 
 // For each tile, spreading is a product of matrices: [cells of x, y][samples] times [samples][cells of z, re and im].
-// Each number is split in two of half precision, which has 11 bits; three products of these have the accuracy of f32.
 // The taps of 32 samples at a time are in shared memory at the tile's cells, [half of the samples][cell][sample].
 #define TILE_CELLS_X (DIM == 3 ? 8 : 32)
 #define TILE_CELLS_Y (DIM == 3 ? 4 : 0)
@@ -424,41 +423,6 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
 struct __align__(16) four_floats {
     float of[4];
 };
-
-// Rounds two numbers to half precision.
-__device__ __forceinline__ u32 halves_of(float a, float b)
-{
-    u32 halves;
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(halves) : "f"(b), "f"(a));
-    return halves;
-}
-
-// Returns the two numbers of half precision.
-__device__ __forceinline__ float2 floats_of(u32 halves)
-{
-    float2 floats;
-    asm("{.reg .f16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b;}"
-        : "=f"(floats.x), "=f"(floats.y) : "r"(halves));
-    return floats;
-}
-
-// x y = high + low, for two pairs of factors.
-__device__ __forceinline__ void split(float x0, float x1, float y0, float y1, u32 &high, u32 &low)
-{
-    high = halves_of(x0 * y0, x1 * y1);
-    const float2 rounded = floats_of(high);
-    low = halves_of(fmaf(x0, y0, -rounded.x), fmaf(x1, y1, -rounded.y));
-}
-
-// d += a b, matrices of 16 x 16 and 16 x 8.
-__device__ __forceinline__ void multiply_add(float d[4], const u32 a[4], const u32 b[2])
-{
-    // Volatile keeps the order of the calls, in which no product waits for the previous one.
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
 
 // The place of a lane's sample in row 0.
 __device__ __forceinline__ float *column_of(float *taps, u32 lane)
@@ -541,7 +505,7 @@ __device__ __forceinline__ void write_batch(const window_polynomials &polynomial
 
 // The left matrix for 16 samples, [half of the cells]: products of taps along x and y. A lane has four cells: in 3D two
 // along x, 4 apart, in two rows, 2 apart; in 2D four along x, 8 apart.
-__device__ __forceinline__ void multiply_taps(const float *at, u32 quad, u32 high[2][4], u32 low[2][4])
+__device__ __forceinline__ void multiply_taps(const float *at, u32 quad, uint4 high[2], uint4 low[2])
 {
     four_floats wx[2], wy[2];
     #pragma unroll
@@ -550,38 +514,40 @@ __device__ __forceinline__ void multiply_taps(const float *at, u32 quad, u32 hig
         wy[i] = *(const four_floats *)(at + (TAPS_Y + quad / 4 + 2 * i) * 16);
     }
     #pragma unroll
-    for (int q = 0; q < 4; q++) {
-        four_floats x, y;
-        if (DIM == 3) {
-            x = wx[q % 2];
-            y = wy[q / 2];
-        } else {
-            x = *(const four_floats *)(at + (TAPS_X + 8 * q + quad) * 16);
-            y = {{1, 1, 1, 1}};
-        }
+    for (int half = 0; half < 2; half++) {
+        // Of two cells, the first two and the last two samples.
+        uint2 parts[2][2];
         #pragma unroll
-        for (int i = 0; i < 2; i++)
-            split(x.of[2 * i], x.of[2 * i + 1], y.of[2 * i], y.of[2 * i + 1], high[q / 2][q % 2 + 2 * i],
-                  low[q / 2][q % 2 + 2 * i]);
+        for (int i = 0; i < 2; i++) {
+            four_floats w;
+            if (DIM == 3) {
+                #pragma unroll
+                for (int k = 0; k < 4; k++) w.of[k] = wx[i].of[k] * wy[half].of[k];
+            } else {
+                w = *(const four_floats *)(at + (TAPS_X + 8 * (2 * half + i) + quad) * 16);
+            }
+            parts[i][0] = split(w.of[0], w.of[1]);
+            parts[i][1] = split(w.of[2], w.of[3]);
+        }
+        high[half] = {parts[0][0].x, parts[1][0].x, parts[0][1].x, parts[1][1].x};
+        low[half] = {parts[0][0].y, parts[1][0].y, parts[0][1].y, parts[1][1].y};
     }
 }
 
 // Sums 16 samples in a group of planes: the left matrix times the products of taps along z and values.
-__device__ __forceinline__ void multiply(const u32 high[2][4], const u32 low[2][4], const four_floats &wz,
+__device__ __forceinline__ void multiply(const uint4 high[2], const uint4 low[2], const four_floats &wz,
                                          const four_floats &values, float sums[2][4])
 {
     #pragma unroll
     for (int i = 0; i < 8; i++) sums[i / 4][i % 4] = 0;
-    u32 b_high[2], b_low[2];
+    const uint2 first = split(wz.of[0] * values.of[0], wz.of[1] * values.of[1]);
+    const uint2 last = split(wz.of[2] * values.of[2], wz.of[3] * values.of[3]);
     #pragma unroll
-    for (int i = 0; i < 2; i++)
-        split(wz.of[2 * i], wz.of[2 * i + 1], values.of[2 * i], values.of[2 * i + 1], b_high[i], b_low[i]);
+    for (int half = 0; half < 2; half++) product(sums[half], low[half], first.x, last.x);
     #pragma unroll
-    for (int half = 0; half < 2; half++) multiply_add(sums[half], low[half], b_high);
+    for (int half = 0; half < 2; half++) product(sums[half], high[half], first.y, last.y);
     #pragma unroll
-    for (int half = 0; half < 2; half++) multiply_add(sums[half], high[half], b_low);
-    #pragma unroll
-    for (int half = 0; half < 2; half++) multiply_add(sums[half], high[half], b_high);
+    for (int half = 0; half < 2; half++) product(sums[half], high[half], first.x, last.x);
 }
 
 // A lane's sums: of each group of four planes plane `lane % 4`, and there the cells of `multiply_taps`,
@@ -658,7 +624,7 @@ __device__ __forceinline__ void add_batch(const destination *to, int planes, con
         const int first = part ? max(z.lane_16, z.first) : z.first;
         const int end = min((part ? z.last : min(z.lane_15, z.last)) + W, planes);
         const float *at = taps + part * ALL_ROWS + 4 * in_quad;
-        u32 high[2][4], low[2][4];
+        uint4 high[2], low[2];
         multiply_taps(at, quad, high, low);
         const four_floats values = *(const four_floats *)(at + (TAPS_VALUES + quad % 2) * 16);
         // No later window starts before these, so that the groups below theirs are complete.
@@ -737,8 +703,8 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
             const u32 fitting = __ballot_sync(ALL, fits);
             remaining &= ~fitting;
             start.last = __shfl_sync(ALL, z, 31 - __clz(fitting));
-            // Half precision has few exponents. Therefore the values are scaled by a power of two to less than 2^11, and
-            // so are the taps along x, which are at most 1.
+            // f16 has few exponents. Therefore the values are scaled by a power of two to less than 2^11, and so are the
+            // taps along x, which are at most 1.
             const u32 magnitude = fits ? max(__float_as_uint(fabsf(s.value.x)), __float_as_uint(fabsf(s.value.y))) : 0;
             const u32 exponent = max(__reduce_max_sync(ALL, magnitude) >> 23, 22u);
             write_batch(polynomials, grid, tile, s, fits, z - first_row, start.last + W - first_row,

@@ -24,9 +24,10 @@ fn as_cpp(kernels: &Kernels) -> String {
     let text = with_statement(&kernels.text(), r#"asm volatile("ld.global"#, "failed = *check.state");
     let text = match kernels.name {
         "spreading" => {
-            let text = with_statement(&text, r#"asm volatile("mma.sync"#, "device::multiply_add(d, a, b)");
-            let text = with_statement(&text, r#"asm("cvt.rn.f16x2"#, "halves = device::halves_of(a, b)");
-            with_statement(&text, r#"asm("{.reg .f16"#, "device::floats_of(halves, floats.x, floats.y)")
+            let text =
+                with_statement(&text, r#"asm("mma.sync.aligned.m16n8k16"#, "device::multiply_add(c, a, {b0, b1})");
+            let text = with_statement(&text, r#"asm("cvt.rn.f16x2"#, "d = device::pack(low, high)");
+            with_statement(&text, r#"asm("{.reg .f16 a, b; mov"#, "device::unpack(parts.x, high_a, high_b)")
         }
         _ => text,
     };

@@ -100,23 +100,24 @@ inline float float_of(unsigned half) {
     return half & 0x8000 ? -magnitude : magnitude;
 }
 
-inline unsigned halves_of(float a, float b) { return half_of(a) | half_of(b) << 16; }
+inline unsigned pack(float low, float high) { return half_of(low) | half_of(high) << 16; }
 
-inline void floats_of(unsigned halves, float &a, float &b) {
-    a = float_of(halves & 0xffff);
-    b = float_of(halves >> 16);
+inline void unpack(unsigned halves, float &low, float &high) {
+    low = float_of(halves & 0xffff);
+    high = float_of(halves >> 16);
 }
 
 // d += a b for matrices of 16 x 16 and 16 x 8 numbers. The lanes of a warp share them as for `mma.sync.m16n8k16`.
-inline void multiply_add(float d[4], const unsigned a[4], const unsigned b[2]) {
+inline void multiply_add(float d[4], const uint4 &a, const uint2 &b) {
     static float left[32][16][16], right[32][16][8];
+    const unsigned of_a[4] = {a.x, a.y, a.z, a.w}, of_b[2] = {b.x, b.y};
     const unsigned warp = threadIdx.x / 32, row = lane() / 4, column = lane() % 4;
     for (unsigned i = 0; i < 4; i++) {
         float *to = &left[warp][row + 8 * (i % 2)][2 * column + 8 * (i / 2)];
-        floats_of(a[i], to[0], to[1]);
+        unpack(of_a[i], to[0], to[1]);
     }
     for (unsigned i = 0; i < 2; i++)
-        floats_of(b[i], right[warp][2 * column + 8 * i][row], right[warp][2 * column + 8 * i + 1][row]);
+        unpack(of_b[i], right[warp][2 * column + 8 * i][row], right[warp][2 * column + 8 * i + 1][row]);
     wait(of_warp[warp], 32);
     for (unsigned i = 0; i < 4; i++) {
         double sum = d[i];
@@ -198,9 +199,6 @@ inline unsigned __float_as_uint(float x) {
     std::memcpy(&bits, &x, sizeof bits);
     return bits;
 }
-struct float2 {
-    float x, y;
-};
 inline float __uint_as_float(unsigned bits) {
     float x;
     std::memcpy(&x, &bits, sizeof x);

@@ -419,6 +419,7 @@ const DATA_CENTRE_SHARED: usize = 227 << 10;
 const SPREADING: &str = concat!(
     include_str!("../../../kernels/segments.cuh"),
     include_str!("../../../kernels/gridding.cuh"),
+    include_str!("../../../kernels/half_pairs.cuh"),
     include_str!("../../../kernels/spreading.cu")
 );
 const INTERPOLATION: &str = concat!(

@@ -11,8 +11,11 @@ use crate::base::real::Real;
 use crate::base::sizes::{product, sum, three_axes};
 use num_complex::Complex;
 
-const F32: &str =
-    concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_grid.cu"));
+const F32: &str = concat!(
+    include_str!("../../../../kernels/exact_wave.cuh"),
+    include_str!("../../../../kernels/half_pairs.cuh"),
+    include_str!("../../../../kernels/exact_grid.cu")
+);
 const F64: &str =
     concat!(include_str!("../../../../kernels/exact_wave.cuh"), include_str!("../../../../kernels/exact_grid_f64.cu"));
 
