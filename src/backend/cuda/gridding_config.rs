@@ -28,7 +28,7 @@ pub struct SpreadingConfig {
     /// Whether points are in fixed point.
     fixed: bool,
     tensor: bool,
-    /// Maximum number of planes of a tile, a multiple of [`Self::PLANES`].
+    /// Maximum number of planes of a tile.
     planes: usize,
     pub warps: usize,
     resident: usize,
@@ -37,8 +37,9 @@ pub struct SpreadingConfig {
 }
 
 impl SpreadingConfig {
-    /// Planes of the tiles of a small grid.
+    /// Planes of the tiles of a small grid, and of a large one.
     const PLANES: usize = 16;
+    const DEEP: usize = 64;
 
     /// Chooses the configuration for this number of samples on a grid of this size.
     pub fn new(
@@ -60,8 +61,8 @@ impl SpreadingConfig {
         let has_tiles = |planes, least| SpreadingConfig { planes, ..config }.layout(size).estimated_tiles() >= least;
         // In tiles of more planes fewer windows cross a border, but so many tiles are needed to keep a GPU busy. Windows
         // of ten cells cross so many borders that it is faster in any case, if tiles are not very few.
-        let planes = if has_tiles(64, 6000.0) {
-            64
+        let planes = if has_tiles(Self::DEEP, 6000.0) {
+            Self::DEEP
         } else if bytes == 8 && width >= 10 && has_tiles(32, 100.0) {
             32
         } else {
@@ -172,9 +173,11 @@ impl SpreadingConfig {
     /// precision.
     pub fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
-        let depth = self.planes / Self::PLANES;
+        // So that most deep tiles are not cut. Wide windows are for small errors, and touch more planes at once.
+        let depth = if self.planes == Self::DEEP && (self.bytes == 8 || self.width <= 7) { 4 } else { 1 };
         let most = match (self.bytes, self.tensor) {
             (8, _) => 16384 * depth,
+            (_, true) if self.width <= 5 => 4096 * depth,
             (_, true) => 4096,
             _ => 1024,
         };
