@@ -405,7 +405,7 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
 // The taps of 32 samples at a time are in shared memory at the tile's cells, [half of the samples][cell][sample].
 #define TILE_CELLS_X (DIM == 3 ? 8 : 32)
 #define TILE_CELLS_Y (DIM == 3 ? 4 : 0)
-// Groups of four planes whose sums a warp holds: those that a window touches at most.
+// Maximum number of groups of four planes that a window touches. A warp holds their sums.
 #define GROUPS ((W + 2) / 4 + 1)
 // The windows of a batch start in this many planes. In a tile of 16 planes all windows do.
 #define STARTS (16 + 4 * (GROUPS - 1))
@@ -703,8 +703,8 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
             const u32 fitting = __ballot_sync(ALL, fits);
             remaining &= ~fitting;
             start.last = __shfl_sync(ALL, z, 31 - __clz(fitting));
-            // f16 has few exponents. Therefore the values are scaled by a power of two to less than 2^11, and so are the
-            // taps along x, which are at most 1.
+            // f16 has few exponents. Therefore the values are scaled by a power of two to less than 2^11, and so are
+            // the taps along x, which are at most 1.
             const u32 magnitude = fits ? max(__float_as_uint(fabsf(s.value.x)), __float_as_uint(fabsf(s.value.y))) : 0;
             const u32 exponent = max(__reduce_max_sync(ALL, magnitude) >> 23, 22u);
             write_batch(polynomials, grid, tile, s, fits, z - first_row, start.last + W - first_row,

@@ -59,8 +59,8 @@ impl SpreadingConfig {
         let fixed = has_fixed_points(axes, bytes, width, size);
         let config = SpreadingConfig { fixed, ..Self::with(axes, width, bytes, tensor) };
         let has_tiles = |planes, least| SpreadingConfig { planes, ..config }.layout(size).estimated_tiles() >= least;
-        // In tiles of more planes fewer windows cross a border, but so many tiles are needed to keep a GPU busy. Windows
-        // of ten cells cross so many borders that it is faster in any case, if tiles are not very few.
+        // Windows touch fewer tiles if these have more planes, but there should be enough tiles to keep a GPU busy. Wide
+        // windows touch most tiles, so that more planes are faster even if tiles must then be cut into segments.
         let planes = if has_tiles(Self::DEEP, 6000.0) {
             Self::DEEP
         } else if bytes == 8 && width >= 10 && has_tiles(32, 100.0) {
