@@ -59,7 +59,7 @@ impl SpreadingConfig {
         let fixed = has_fixed_points(axes, bytes, width, size);
         let config = SpreadingConfig { fixed, ..Self::with(axes, width, bytes, tensor) };
         let has_tiles = |planes, least| SpreadingConfig { planes, ..config }.layout(size).estimated_tiles() >= least;
-        // Windows touch fewer tiles if these have more planes, but there should be enough tiles to keep a GPU busy. Wide
+        // Windows touch fewer tiles if these have more planes, but tiles should be enough to keep a GPU busy. Wide
         // windows touch most tiles, so that more planes are faster even if tiles must then be cut into segments.
         let planes = if has_tiles(Self::DEEP, 6000.0) {
             Self::DEEP
