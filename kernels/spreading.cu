@@ -12,6 +12,7 @@
 //   ARRAYS          arrays that a warp spreads together
 //   WARPS           warps per block
 //   RESIDENT        blocks per multiprocessor that registers must allow
+//   WARP_BYTES      shared memory of a warp, for the host
 // TENSOR compiles it for tensor cores; ROWS is then 1.
 // TOGETHER compiles `spread_tiles` instead of `spread`.
 
@@ -728,6 +729,9 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
 #endif
 
 #if !defined(TENSOR) || __CUDA_ARCH__ >= 800
+
+static_assert(WARP_REALS * sizeof(real) == WARP_BYTES, "the host allocates as much shared memory as the kernels use");
+
 #ifndef TOGETHER
 
 // Spreads segments, a warp each.

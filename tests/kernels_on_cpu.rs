@@ -96,7 +96,7 @@ fn samples_are_sorted() {
 
 /// Returns the kernels of this name for some widths, among them the narrowest and wide ones.
 fn of_widths(name: &str) -> impl Iterator<Item = Kernels> + '_ {
-    let widths = [(2, 4), (5, 4), (6, 4), (9, 4), (4, 8), (7, 8), (11, 8)];
+    let widths = [(2, 4), (5, 4), (6, 4), (9, 4), (10, 4), (4, 8), (7, 8), (11, 8)];
     let all = widths.into_iter().flat_map(|(width, bytes)| kernels_of_width(width, 6, bytes));
     all.filter(move |kernels| kernels.name == name)
 }

@@ -142,6 +142,7 @@ impl SpreadingConfig {
             ("ARRAYS", 1),
             ("WARPS", self.warps),
             ("RESIDENT", self.resident),
+            ("WARP_BYTES", self.shared_of_warp()),
         ];
         if self.fixed {
             macros.push(("FIXED_POINT", 1));
@@ -510,9 +511,36 @@ pub fn kernels_of_width(width: usize, degree: usize, bytes: usize) -> Vec<Kernel
 
 #[cfg(test)]
 mod tests {
-    //! Interpolation without a GPU.
+    //! Spreading and interpolation without a GPU.
 
     use super::*;
+
+    /// Tiles of more planes are for large grids, and for wide windows in double precision. If samples are even, most
+    /// tiles of large grids are not cut into segments.
+    #[test]
+    fn large_grids_have_tiles_of_more_planes() {
+        for (axes, bytes, width, n, planes) in [
+            (3, 4, 5, 360, 64),
+            (3, 8, 7, 320, 64),
+            (2, 4, 5, 5120, 64),
+            (3, 4, 5, 160, 16),
+            (2, 4, 5, 384, 16),
+            (3, 8, 11, 216, 32),
+            (2, 8, 11, 448, 32),
+            (2, 8, 11, 96, 16),
+        ] {
+            let size = if axes == 3 { [n; 3] } else { [n, 1, n] };
+            for samples in [100_000, 8_400_000, 100_000_000] {
+                let chosen = SpreadingConfig::new(axes, width, bytes, size, samples, (9, 0));
+                let layout = chosen.layout(size);
+                let what = format!("{axes} axes, {bytes} bytes, width {width}, {n} cells, {samples} samples");
+                assert_eq!(layout.tile[2], planes, "{what}");
+                let pairs = layout.expected_pairs(width, samples);
+                let most = chosen.length(pairs as usize).usual as f64;
+                assert!(planes < 64 || pairs / layout.estimated_tiles() < most, "{what}: {most}");
+            }
+        }
+    }
 
     #[test]
     fn interpolation_fits_every_gpu() {
