@@ -12,7 +12,7 @@
 //   ARRAYS          arrays that a warp spreads together
 //   WARPS           warps per block
 //   RESIDENT        blocks per multiprocessor that registers must allow
-//   WARP_BYTES      shared memory of a warp, for the host
+//   WARP_BYTES      shared memory of a warp in bytes, which the host allocates for `spread_tiles`
 // TENSOR compiles it for tensor cores; ROWS is then 1.
 // TOGETHER compiles `spread_tiles` instead of `spread`.
 
