@@ -102,10 +102,11 @@ impl SpreadingConfig {
     /// Returns the shared memory of a warp, as in the kernels: rows of taps, or one record per sample.
     pub fn shared_of_warp(&self) -> usize {
         if self.tensor {
-            let starts = 16 + (self.width + 2) / 4 * 4;
+            let starts = Self::PLANES + (self.width + 2) / 4 * 4;
             let rows_z = (starts + self.width + 2) / 4 * 4;
             let rows = (self.width - 1) * self.axes + if self.axes == 3 { 12 } else { 32 } + rows_z + 2;
-            (32 * (rows | 1) + 8) * self.bytes
+            let destination = 32;
+            32 * (rows | 1) * self.bytes + destination
         } else {
             let record = if self.axes == 3 { 12 } else { 32 } + 2 + self.width;
             32 * (((record * self.bytes).div_ceil(16) | 1) * 16)
@@ -174,8 +175,10 @@ impl SpreadingConfig {
     /// precision.
     pub fn length(&self, pairs: usize) -> Length {
         let least = if self.tensor && self.width >= 8 { 768 } else { 512 };
-        // So that most deep tiles are not cut. Wide windows are for small errors, and touch more planes at once.
-        let depth = if self.planes == Self::DEEP && (self.bytes == 8 || self.width <= 7) { 4 } else { 1 };
+        // Segments are longer in proportion to the planes, so that most deep tiles are not cut. In single precision
+        // only those of short windows are, because long sums add to the error.
+        let is_longer = self.planes == Self::DEEP && (self.bytes == 8 || self.width <= 7);
+        let depth = if is_longer { Self::DEEP / Self::PLANES } else { 1 };
         let most = match (self.bytes, self.tensor) {
             (8, _) => 16384 * depth,
             (_, true) if self.width <= 5 => 4096 * depth,
