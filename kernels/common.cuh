@@ -3,6 +3,7 @@
 
 typedef REAL real;
 typedef unsigned int u32;
+typedef unsigned short u16;
 typedef unsigned long long u64;
 
 struct __align__(2 * sizeof(real)) cplx {

@@ -8,8 +8,6 @@
 //   W, DEGREE       number of taps of the window, 2 to 16, and degree of their polynomials
 // The other macros of both files may be changed for speed, together with the host's values.
 
-typedef unsigned short u16;
-
 #define ALL 0xffffffffu
 #define HALF ((W + 1) / 2)
 

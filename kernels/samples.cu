@@ -898,9 +898,9 @@ __device__ __forceinline__ void list_runs(const run &mine, u32 start, u32 low, u
 }
 
 // Writes the list of each segment of a tile of spreading, sorted by the windows' first planes, and the segment; a warp
-// writes one. Segments past the last one are empty. Segments of tiles with several segments have planes. Tiles of 2 to
-// `few` segments go to the front of `cut`, tiles of more to its end, in any order: tiles share no cells. `cuts` has the
-// numbers of both, and the most segments of a tile.
+// writes one. Segments past the last one are empty. `planes` has the numbers of planes that segments share with others.
+// Tiles of 2 to `few` segments go to the front of `cut`, tiles of more to its end, in any order: tiles share no cells.
+// `cuts` has the numbers of both, and the most segments of a tile.
 extern "C" __global__ void __launch_bounds__(256)
 list_touching(run_layout l, const u32 *keys_z, const u32 *rows, const u32 *columns, const u32 *starts,
               const u64 *tile_starts, const u64 *firsts, u64 room, u32 few, u32 *list, segment *segments, u32 *planes,
@@ -911,7 +911,8 @@ list_touching(run_layout l, const u32 *keys_z, const u32 *rows, const u32 *colum
     const u64 s = (u64)blockIdx.x * 8 + threadIdx.x / 32;
     const u32 lane = threadIdx.x & 31, tiles = l.tiles[0] * l.tiles[1] * l.tiles[2];
     if (s >= room) return;
-    segment out = {0, 0, 0, 0, 0};
+    segment out = {};
+    u32 shared = 0;
     if (s < firsts[tiles]) {
         const u32 tile = tile_of_segment(firsts, tiles, s);
         const u64 begin = tile_starts[tile];
@@ -922,25 +923,37 @@ list_touching(run_layout l, const u32 *keys_z, const u32 *rows, const u32 *colum
         const u32 from = nth * part + (nth < more ? nth : more), end = from + part + (nth < more);
         const runs_of_tile of = find_runs(l, rows, columns, tile);
         const u32 runs = of.planes * l.runs_of_plane.value;
-        u32 done = 0, lowest = 0, highest = 0;
-        for (u32 r = 0; r < runs && done < end; r += 32) {
+        // The last entry before the segment, its first and last, and the first after it; and the planes where their
+        // windows start, counted from the first plane from which a window reaches the tile.
+        const u32 entries[4] = {from - 1, from, end - 1, end};
+        u32 starts_of[4] = {0, 0, 0, 0};
+        u32 done = 0;
+        for (u32 r = 0; r < runs && done < min(end + 1, all); r += 32) {
             const run mine = run_of(l, of, keys_z, starts, r + lane);
             const u32 sums = warp_inclusive(mine.count), total = __shfl_sync(0xffffffffu, sums, 31);
-            const u32 low = from > done ? from - done : 0, high = min(total, end - done);
-            if (low < high) {
-                if (done + low == from) lowest = quotient_of(r + lane_of(sums, low), l.runs_of_plane);
-                if (done + high == end) highest = quotient_of(r + lane_of(sums, high - 1), l.runs_of_plane);
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                if (entries[e] - done < total)
+                    starts_of[e] = quotient_of(r + lane_of(sums, entries[e] - done), l.runs_of_plane);
+            const u32 low = from > done ? from - done : 0, high = end > done ? min(total, end - done) : 0;
+            if (low < high)
                 list_runs(mine, sums - mine.count, low, high, list + begin + done, differences[threadIdx.x / 32]);
-            }
             done += total;
         }
         out.first = begin + from;
         out.count = end - from;
         out.tile = tile;
         if (pieces > 1) {
-            // The first window's first plane, and the plane after the last window.
-            out.plane = lowest > l.width - 1 ? lowest - (l.width - 1) : 0;
-            out.planes = min(highest + 1, l.depth) - out.plane;
+            // First planes of the first window and of the next segment's, and planes after the last window and after
+            // the previous segment's.
+            const u32 first = max(starts_of[1], l.width - 1) - (l.width - 1), last = min(starts_of[2] + 1, l.depth);
+            const u32 next = max(starts_of[3], l.width - 1) - (l.width - 1), before = min(starts_of[0] + 1, l.depth);
+            const u32 own = nth > 0 ? max(first, before) : first, own_end = nth + 1 < pieces ? min(last, next) : last;
+            out.plane = first;
+            out.end = last;
+            out.own = own < own_end ? own : last;
+            out.own_end = own < own_end ? own_end : last;
+            shared = last - first - (out.own_end - out.own);
             if (nth == 0 && lane == 0) {
                 const bool dense = pieces > few;
                 atomicMax(cuts + 2, (u64)pieces);
@@ -953,7 +966,7 @@ list_touching(run_layout l, const u32 *keys_z, const u32 *rows, const u32 *colum
     }
     if (lane == 0) {
         segments[s] = out;
-        planes[s] = out.planes;
+        planes[s] = shared;
     }
 }
 

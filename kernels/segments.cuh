@@ -42,12 +42,12 @@ struct __align__(4 * sizeof(fraction)) point {
 #endif
 };
 
-// A part of a tile's list. One of several segments of a tile writes its own planes: `planes` from `plane` on.
+// A part of a tile's list. If the tile has several, the windows of this one touch planes of the tile from `plane` to
+// before `end`, and no other part touches those from `own` to before `own_end`. Otherwise all four are 0.
 struct segment {
     u64 first;
     u32 count, tile;
-    int plane;
-    u32 planes;
+    u16 plane, end, own, own_end;
 };
 // A tile with several segments, and the first of them.
 struct cut_tile {

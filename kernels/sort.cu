@@ -170,7 +170,7 @@ cut_tiles(const u32 *starts, u32 span, const u64 *firsts, u32 tiles, u64 room, s
     begin_kernel();
     const u64 s = (u64)blockIdx.x * SORT_THREADS + threadIdx.x;
     if (s >= room) return;
-    segment out = {0, 0, 0, 0, 0};
+    segment out = {};
     if (s < firsts[tiles]) {
         const u32 tile = tile_of_segment(firsts, tiles, s);
         const u32 nth = (u32)(s - firsts[tile]), pieces = (u32)(firsts[tile + 1] - firsts[tile]);

@@ -4,21 +4,19 @@
 // samples are in the order of their windows' first planes along z. One warp works through a list. A lane sums columns
 // of cells along z, and keeps in registers as many planes as the window is long. When a window starts at a higher plane
 // than the previous one, the lane writes the planes below it, which no later sample reaches. Long lists are cut into
-// segments. Each segment writes its own planes, and `sum_segments` adds them. No sum is atomic, so that results are
+// segments, and `sum_segments` adds the planes that several of them touch. No sum is atomic, so that results are
 // repeatable.
 //
 // Macros from the plan, and those of gridding.cuh:
-//   ROWS            cells of y that a lane holds (1 in 2D)
-//   ARRAYS          arrays that a warp spreads together
 //   WARPS           warps per block
 //   RESIDENT        blocks per multiprocessor that registers must allow
 //   WARP_BYTES      shared memory of a warp in bytes, which the host allocates for `spread_tiles`
-// TENSOR compiles it for tensor cores; ROWS is then 1.
+// TENSOR compiles it for tensor cores.
 // TOGETHER compiles `spread_tiles` instead of `spread`.
 
 // Lanes of a warp along x; the others go along y.
 #define LANES_X (DIM == 3 ? 8 : 32)
-#define CELLS_Y (DIM == 3 ? 4 * ROWS : 1)
+#define CELLS_Y (DIM == 3 ? 4 : 1)
 
 // Returns the start of a window relative to a tile that it touches: negative if it starts before the tile.
 __device__ __forceinline__ int relative_start(u32 start, u32 tile_start, const layout &grid, int axis)
@@ -28,134 +26,155 @@ __device__ __forceinline__ int relative_start(u32 start, u32 tile_start, const l
     return from;
 }
 
-// Values in the order of the points; blockIdx.y is an array. The check is of the values.
-extern "C" __global__ void __launch_bounds__(256)
-sort_values(const cplx *values, const u32 *order, u64 n, cplx *sorted, input_check check)
-{
-    begin_kernel();
-    const u64 i = (u64)blockIdx.x * 256 + threadIdx.x;
-    if (i < n) {
-        const cplx value = values[blockIdx.y * n + order[i]];
-        check_number(check, value);
-        sorted[blockIdx.y * n + i] = value;
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) end_check(check, gridDim.x * gridDim.y);
-}
-
-#define PLANE_CELLS (32 * ROWS)
 // Segments whose planes are read before any is added, and warps that share the segments of one plane.
 #define SUM_AHEAD 8
 #define SUM_WARPS 16
 
-// A lane's cells of plane z, summed over segments first to end in their order.
-__device__ __forceinline__ void add_planes(const segment *segments, const u64 *slots, u64 first, u64 end, u32 z,
-                                           const cplx *partial, u64 partial_planes, double re[ROWS], double im[ROWS])
+// The number of planes that a segment shares with others below plane z.
+__device__ __forceinline__ u32 shared_below(const segment &part, int z)
 {
-    const u32 lane = threadIdx.x & 31;
-    #pragma unroll
-    for (int r = 0; r < ROWS; r++) re[r] = im[r] = 0;
-    for (u64 s = first; s < end; s += SUM_AHEAD) {
-        const cplx *from[SUM_AHEAD];
-        bool exists[SUM_AHEAD];
+    return z - part.plane - (z < part.own_end ? 0 : part.own_end - part.own);
+}
+
+// A lane's segment of up to 32 of a tile, and the place of its planes in `partial`.
+struct lane_segment {
+    segment part;
+    u64 slot;
+};
+
+// The segment of those from `first` on; those from `end` on have no planes.
+__device__ __forceinline__ lane_segment segment_of_lane(const segment *segments, const u64 *slots, u64 first, u64 end)
+{
+    const u64 s = first + (threadIdx.x & 31);
+    lane_segment mine = {};
+    if (s < end) mine = {segments[s], slots[s]};
+    return mine;
+}
+
+// Whether plane z belongs to one of these segments, which writes it to the grid.
+__device__ __forceinline__ bool is_owned(const lane_segment &mine, int z)
+{
+    return __ballot_sync(ALL, z >= mine.part.own && z < mine.part.own_end) != 0;
+}
+
+// Whether a lane has a cell of the tile.
+__device__ __forceinline__ bool has_cell(const layout &grid, const corner &tile)
+{
+    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
+    return x < grid.tile[0] && tile.x + x < grid.size[0] && y < grid.tile[1] && tile.y + y < grid.size[1];
+}
+
+// Adds a lane's cells of plane z of those segments that share it, in their order.
+__device__ __forceinline__ void add_planes(const lane_segment &mine, bool has_cell, int z, const cplx *partial,
+                                           double &re, double &im)
+{
+    // They follow each other, since the samples of a tile are sorted by their windows' first planes.
+    const u32 bits = __ballot_sync(ALL, z >= mine.part.plane && z < mine.part.end);
+    const u32 lane = threadIdx.x & 31, end = 32 - __clz(bits);
+    const u64 place = mine.slot + shared_below(mine.part, z);
+    for (u32 s = __ffs(bits) - 1; s < end; s += SUM_AHEAD) {
+        cplx value[SUM_AHEAD];
         #pragma unroll
-        for (int i = 0; i < SUM_AHEAD; i++) {
-            const u64 number = s + i < end ? s + i : s;
-            const segment part = segments[number];
-            const u32 above = z - part.plane;
-            exists[i] = s + i < end && above < part.planes;
-            from[i] = partial + (blockIdx.y * partial_planes + slots[number] + above) * PLANE_CELLS + lane;
+        for (u32 i = 0; i < SUM_AHEAD; i++) {
+            const u64 plane = __shfl_sync(ALL, place, s + i);
+            value[i].x = value[i].y = 0;
+            if (has_cell && s + i < end) value[i] = partial[plane * 32 + lane];
         }
-        cplx value[SUM_AHEAD][ROWS];
         #pragma unroll
-        for (int i = 0; i < SUM_AHEAD; i++)
-            #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                value[i][r].x = value[i][r].y = 0;
-                if (exists[i]) value[i][r] = from[i][32 * r];
-            }
-        #pragma unroll
-        for (int i = 0; i < SUM_AHEAD; i++)
-            #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                re[r] += value[i][r].x;
-                im[r] += value[i][r].y;
-            }
+        for (u32 i = 0; i < SUM_AHEAD; i++) {
+            re += value[i].x;
+            im += value[i].y;
+        }
     }
 }
 
-// Sums over the warps of a block, for the first warp.
-__device__ __forceinline__ void add_warps(double re[ROWS], double im[ROWS])
-{
-    __shared__ double sums[SUM_WARPS][PLANE_CELLS][2];
-    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
-    #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        sums[warp][32 * r + lane][0] = re[r];
-        sums[warp][32 * r + lane][1] = im[r];
-        re[r] = im[r] = 0;
-    }
-    __syncthreads();
-    if (warp != 0) return;
-    for (int w = 0; w < SUM_WARPS; w++) {
-        #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            re[r] += sums[w][32 * r + lane][0];
-            im[r] += sums[w][32 * r + lane][1];
-        }
-    }
-}
-
-// Writes a lane's cells of plane z of a tile to the grid.
-__device__ __forceinline__ void write_plane(const layout &grid, const corner &tile, u32 z, const double re[ROWS],
-                                            const double im[ROWS], cplx *cells)
+// Writes a lane's cell of plane z of a tile to the grid.
+__device__ __forceinline__ void write_plane(const layout &grid, const corner &tile, u32 z, double re, double im,
+                                            cplx *cells)
 {
     const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
     const u64 plane = (u64)grid.size[0] * grid.size[1];
-    #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const u32 row = y + 4 * r;
-        if (x >= grid.tile[0] || tile.x + x >= grid.size[0] || row >= grid.tile[1] || tile.y + row >= grid.size[1])
-            continue;
-        cplx value;
-        value.x = (real)re[r];
-        value.y = (real)im[r];
-        cells[blockIdx.y * plane * grid.size[2] + (tile.z + z) * plane + (u64)(tile.y + row) * grid.size[0]
-              + tile.x + x] = value;
+    if (!has_cell(grid, tile)) return;
+    cplx value;
+    value.x = (real)re;
+    value.y = (real)im;
+    cells += (blockIdx.y * (u64)grid.size[2] + tile.z + z) * plane;
+    cells[(u64)(tile.y + y) * grid.size[0] + tile.x + x] = value;
+}
+
+// Sums planes of a tile of up to 32 segments and writes them to the grid: `first`, and those `step` planes apart before
+// `end`. The planes that belong to one segment are there already.
+__device__ __forceinline__ void sum_planes(const layout &grid, const corner &tile, const lane_segment &mine,
+                                           u32 first, u32 end, u32 step, const cplx *partial, cplx *cells)
+{
+    end = min(end, min(grid.tile[2], grid.size[2] - tile.z));
+    for (u32 z = first; z < end; z += step) {
+        if (is_owned(mine, z)) continue;
+        double re = 0, im = 0;
+        add_planes(mine, has_cell(grid, tile), z, partial, re, im);
+        write_plane(grid, tile, z, re, im, cells);
     }
 }
 
-// Sums the segments' planes of cut tiles, in the order of the segments, in double precision; blockIdx.y is an array.
-// The first `few` tiles of `cuts` have few segments: a warp sums a plane. The last tiles of `cuts` have many: the warps
-// of a block share a plane.
-extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
-sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, u32 few, const cplx *partial,
-             u64 partial_planes, cplx *cells)
+// The same for one plane of a tile of any number of segments, by a block.
+__device__ __forceinline__ void sum_plane(const layout &grid, const corner &tile, const segment *segments,
+                                          const u64 *slots, const cut_tile &cut, u32 z, const cplx *partial,
+                                          cplx *cells)
 {
-    begin_kernel();
-    const u32 warp = threadIdx.x / 32;
-    const u32 blocks_few = (grid.tile[2] + SUM_WARPS - 1) / SUM_WARPS, all_few = few * blocks_few;
-    const bool shared = blockIdx.x >= all_few;
-    const u32 nth = shared ? (blockIdx.x - all_few) / grid.tile[2] : blockIdx.x / blocks_few;
-    const u32 z = shared ? (blockIdx.x - all_few) % grid.tile[2] : blockIdx.x % blocks_few * SUM_WARPS + warp;
-    const cut_tile cut = cuts[shared ? (u64)grid.tiles[0] * grid.tiles[1] * grid.tiles[2] - 1 - nth : nth];
-    const corner tile = corner_of(grid, cut.tile);
-    if (z >= min(grid.tile[2], grid.size[2] - tile.z)) return;
-    const u64 first = cut.segment + (shared ? (u64)cut.segments * warp / SUM_WARPS : 0);
-    const u64 end = cut.segment + (shared ? (u64)cut.segments * (warp + 1) / SUM_WARPS : cut.segments);
-
-    double re[ROWS], im[ROWS];
-    add_planes(segments, slots, first, end, z, partial, partial_planes, re, im);
-    if (shared) {
-        add_warps(re, im);
-        if (warp != 0) return;
+    __shared__ double sums[SUM_WARPS][32][2];
+    __shared__ bool owned[SUM_WARPS];
+    const u32 lane = threadIdx.x & 31, warp = threadIdx.x / 32;
+    bool has_owner = false;
+    double re = 0, im = 0;
+    for (u32 s = 32 * warp; s < cut.segments; s += 32 * SUM_WARPS) {
+        const lane_segment mine = segment_of_lane(segments, slots, cut.segment + s, cut.segment + cut.segments);
+        if (is_owned(mine, z)) {
+            has_owner = true;
+        } else {
+            add_planes(mine, has_cell(grid, tile), z, partial, re, im);
+        }
+    }
+    sums[warp][lane][0] = re;
+    sums[warp][lane][1] = im;
+    owned[warp] = has_owner;
+    __syncthreads();
+    if (warp != 0) return;
+    re = im = 0;
+    for (int w = 0; w < SUM_WARPS; w++) {
+        if (owned[w]) return;
+        re += sums[w][lane][0];
+        im += sums[w][lane][1];
     }
     write_plane(grid, tile, z, re, im, cells);
 }
 
-// Source and destination of spreading. The sums of a segment go to the grid or, if its tile is cut, to the planes of
-// `partial` from its number in `slots` on. `values` are in the order of the points if `order` is null. The `arrays`
-// arrays of n values follow each other, and so do their grids and their partial planes; blockIdx.y is ARRAYS of them.
+// Sums the planes that the segments of cut tiles share, in double precision; blockIdx.y is an array. The first `few`
+// tiles of `cuts` have at most 32 segments: a warp sums `each` planes. The last tiles of `cuts` have more: the warps of
+// a block share a plane.
+extern "C" __global__ void __launch_bounds__(32 * SUM_WARPS)
+sum_segments(layout grid, const segment *segments, const u64 *slots, const cut_tile *cuts, u32 few, u32 each,
+             const cplx *partial, u64 partial_planes, cplx *cells)
+{
+    begin_kernel();
+    const u32 per_tile = (grid.tile[2] + each - 1) / each, blocks_few = (few * per_tile + SUM_WARPS - 1) / SUM_WARPS;
+    partial += blockIdx.y * partial_planes * 32;
+    if (blockIdx.x < blocks_few) {
+        const u32 nth = blockIdx.x * SUM_WARPS + threadIdx.x / 32, first = nth % per_tile * each;
+        if (nth >= few * per_tile) return;
+        const cut_tile cut = cuts[nth / per_tile];
+        const lane_segment mine = segment_of_lane(segments, slots, cut.segment, cut.segment + cut.segments);
+        sum_planes(grid, corner_of(grid, cut.tile), mine, first, first + each, 1, partial, cells);
+    } else {
+        const u32 nth = (blockIdx.x - blocks_few) / grid.tile[2], z = (blockIdx.x - blocks_few) % grid.tile[2];
+        const cut_tile cut = cuts[(u64)grid.tiles[0] * grid.tiles[1] * grid.tiles[2] - 1 - nth];
+        const corner tile = corner_of(grid, cut.tile);
+        if (tile.z + z < grid.size[2]) sum_plane(grid, tile, segments, slots, cut, z, partial, cells);
+    }
+}
+
+// Source and destination of spreading. The value of point i is at `order[i]`. The sums of a segment go to the grid,
+// those of planes that it shares to `partial`, from the plane of its number in `slots` on.
+// The arrays of n values follow each other, and so do their grids and their partial planes; blockIdx.y is an array.
 // `schedule` has the order of work of the `count` segments.
 struct spreading {
     layout grid;
@@ -168,94 +187,86 @@ struct spreading {
     const cplx *values;
     cplx *cells, *partial;
     u64 n, partial_planes;
-    u32 count, arrays;
+    u32 count;
     input_check check;
 };
 
+// Destination of the sums of a segment, in shared memory.
+struct __align__(16) destination {
+    // The first cell of the tile in the grid, and the first of the segment in `partial`.
+    cplx *cells, *partial;
+    u64 plane_step;
+    u32 row_step;
+    // Planes of the tile: those of the segment, and those that no other segment touches.
+    int first, end, own, own_end;
+    // Cells of the tile along x and y.
+    u16 end_x, end_y;
+};
+
+__device__ __forceinline__ destination destination_of(const spreading &all, const corner &tile, u32 number)
+{
+    const layout &grid = all.grid;
+    const segment part = all.segments[number];
+    const u64 plane = (u64)grid.size[0] * grid.size[1];
+    const int planes = min(grid.tile[2], grid.size[2] - tile.z);
+    destination to;
+    to.cells = all.cells + (blockIdx.y * (u64)grid.size[2] + tile.z) * plane + (u64)tile.y * grid.size[0] + tile.x;
+    to.partial = all.partial + (blockIdx.y * all.partial_planes + all.slots[number]) * 32;
+    to.plane_step = plane;
+    to.row_step = grid.size[0];
+    to.end_x = min(grid.tile[0], grid.size[0] - tile.x);
+    to.end_y = min(grid.tile[1], grid.size[1] - tile.y);
+    const bool is_cut = part.end > 0;
+    to.first = part.plane;
+    to.end = is_cut ? min((int)part.end, planes) : planes;
+    to.own = part.own;
+    to.own_end = is_cut ? part.own_end : planes;
+    return to;
+}
+
+// The first cell of a plane, and the cells from a row to the next one.
+struct plane_cells {
+    cplx *first;
+    u32 row_step;
+};
+
+__device__ __forceinline__ plane_cells plane_of(const destination &to, int z)
+{
+    if (z >= to.own && z < to.own_end) return {to.cells + z * to.plane_step, to.row_step};
+    return {to.partial + (z - to.first - (z < to.own ? 0 : to.own_end - to.own)) * 32, LANES_X};
+}
+
 #ifndef TENSOR
 
-// A sample's record in shared memory: its taps along x and y at the tile's cells, the arrays' values, the taps along z.
+// A sample's record in shared memory: its taps along x and y at the tile's cells, its value, the taps along z.
 #define AT_Y LANES_X
-#define AT_VALUES (LANES_X + (DIM == 3 ? CELLS_Y : 0))
-#define AT_Z (AT_VALUES + 2 * ARRAYS)
+#define AT_VALUE (LANES_X + (DIM == 3 ? CELLS_Y : 0))
+#define AT_Z (AT_VALUE + 2)
 #define RECORD_REALS (AT_Z + W)
 // An odd number of 16 bytes, so that lanes that write their records together use different banks.
 #define PER_16 (16 / (int)sizeof(real))
 #define RECORD (((RECORD_REALS + PER_16 - 1) / PER_16 | 1) * PER_16)
-// The values and the taps along z, which all lanes read, in whole 16 bytes.
-#define BROADCAST ((2 * ARRAYS + W + PER_16 - 1) / PER_16 * PER_16)
+// The value and the taps along z, which all lanes read, in whole 16 bytes.
+#define BROADCAST ((2 + W + PER_16 - 1) / PER_16 * PER_16)
 
 struct __align__(16) sixteen_bytes {
     real of[PER_16];
 };
 
-// Destination of a lane's cells, plane after plane.
-struct destination {
-    cplx *next[ARRAYS];
-    int row_step;
-    u64 plane_step;
-    int first_plane, end_plane;
-    bool inside[ROWS];
-};
-
-// Returns the destination: the grid or, for a segment of a cut tile, the planes of that segment.
-__device__ __forceinline__ destination destination_of(const spreading &all, const corner &tile, const segment &part,
-                                                      u64 slot)
-{
-    const layout &grid = all.grid;
-    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X, array0 = blockIdx.y * ARRAYS;
-    destination to;
-    if (part.planes) {
-        to.first_plane = part.plane;
-        to.end_plane = part.plane + (int)part.planes;
-        to.row_step = 32;
-        to.plane_step = PLANE_CELLS;
-        #pragma unroll
-        for (int a = 0; a < ARRAYS; a++)
-            to.next[a] = all.partial + ((array0 + a) * all.partial_planes + slot) * PLANE_CELLS + lane;
-        #pragma unroll
-        for (int r = 0; r < ROWS; r++) to.inside[r] = true;
-    } else {
-        const u64 plane = (u64)grid.size[0] * grid.size[1], grid_cells = plane * grid.size[2];
-        to.first_plane = 0;
-        to.end_plane = min(grid.tile[2], grid.size[2] - tile.z);
-        to.row_step = 4 * grid.size[0];
-        to.plane_step = plane;
-        const u64 at = tile.z * plane + (u64)(tile.y + y) * grid.size[0] + tile.x + x;
-        #pragma unroll
-        for (int a = 0; a < ARRAYS; a++) to.next[a] = all.cells + (array0 + a) * grid_cells + at;
-        #pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            to.inside[r] = x < grid.tile[0] && tile.x + x < grid.size[0] && y + 4 * r < grid.tile[1]
-                && tile.y + y + 4 * r < grid.size[1];
-    }
-    return to;
-}
-
 // Writes the lowest planes of those in `sums`, until `plane` is the lowest; `now` is the previous lowest plane. (A
 // structure of `sums` and `now` would keep the compiler from unrolling the loop.)
-__device__ __forceinline__ void advance(cplx sums[ARRAYS][ROWS][W], int &now, int plane, destination &to, u32 array0,
-                                        u32 arrays)
+__device__ __forceinline__ void advance(cplx sums[W], int &now, int plane, const destination *shared)
 {
+    const destination to = *shared;
+    const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
     while (now < plane) {
-        if (now >= to.first_plane && now < to.end_plane) {
-            #pragma unroll
-            for (int a = 0; a < ARRAYS; a++) {
-                if (ARRAYS > 1 && array0 + a >= arrays) break;
-                #pragma unroll
-                for (int r = 0; r < ROWS; r++)
-                    if (to.inside[r]) to.next[a][r * to.row_step] = sums[a][r][0];
-                to.next[a] += to.plane_step;
-            }
+        if (now >= to.first && now < to.end) {
+            const plane_cells cells = plane_of(to, now);
+            if (x < to.end_x && y < to.end_y) cells.first[y * cells.row_step + x] = sums[0];
         }
         #pragma unroll
-        for (int a = 0; a < ARRAYS; a++)
-            #pragma unroll
-            for (int r = 0; r < ROWS; r++) {
-                #pragma unroll
-                for (int j = 0; j + 1 < W; j++) sums[a][r][j] = sums[a][r][j + 1];
-                sums[a][r][W - 1].x = sums[a][r][W - 1].y = 0;
-            }
+        for (int j = 0; j + 1 < W; j++) sums[j] = sums[j + 1];
+        sums[W - 1].x = sums[W - 1].y = 0;
         now++;
     }
 }
@@ -276,9 +287,8 @@ __device__ __forceinline__ int write_record(const window_polynomials &polynomial
                                             const corner &tile, u64 at, bool exists, real *record)
 {
     const layout &grid = all.grid;
-    const u32 array0 = blockIdx.y * ARRAYS;
     #pragma unroll
-    for (int i = 0; i < AT_VALUES / PER_16; i++) {
+    for (int i = 0; i < AT_VALUE / PER_16; i++) {
         sixteen_bytes zeros;
         #pragma unroll
         for (int j = 0; j < PER_16; j++) zeros.of[j] = 0;
@@ -290,18 +300,13 @@ __device__ __forceinline__ int write_record(const window_polynomials &polynomial
     int z = 0x7fffffff;
     if (exists) {
         const u32 i = all.list[at];
-        const u32 place = all.order ? all.order[i] : i;
         const point p = all.points[i];
         z = relative_start(all.planes[i], tile.z, grid, 2);
-        #pragma unroll
-        for (int a = 0; a < ARRAYS; a++)
-            if (ARRAYS == 1 || array0 + a < all.arrays) {
-                const cplx value = all.values[(array0 + a) * all.n + place];
-                check_number(all.check, value);
-                broadcast[2 * a] = value.x;
-                broadcast[2 * a + 1] = value.y;
-            }
-        taps_at(polynomials, variable_of(p.t[2]), broadcast + 2 * ARRAYS);
+        const cplx value = all.values[blockIdx.y * all.n + all.order[i]];
+        check_number(all.check, value);
+        broadcast[0] = value.x;
+        broadcast[1] = value.y;
+        taps_at(polynomials, variable_of(p.t[2]), broadcast + 2);
         const int x = relative_start(p.xy & 0xffff, tile.x, grid, 0), y = relative_start(p.xy >> 16, tile.y, grid, 1);
         write_taps<LANES_X>(polynomials, variable_of(p.t[0]), x, record);
         if (DIM == 3) write_taps<CELLS_Y>(polynomials, variable_of(p.t[1]), y, record + AT_Y);
@@ -311,42 +316,35 @@ __device__ __forceinline__ int write_record(const window_polynomials &polynomial
         sixteen_bytes b;
         #pragma unroll
         for (int j = 0; j < PER_16; j++) b.of[j] = broadcast[i * PER_16 + j];
-        *(sixteen_bytes *)(record + AT_VALUES + i * PER_16) = b;
+        *(sixteen_bytes *)(record + AT_VALUE + i * PER_16) = b;
     }
     return z;
 }
 
 // Adds a sample to the planes that a lane holds.
-__device__ __forceinline__ void add_sample(const real *record, cplx sums[ARRAYS][ROWS][W])
+__device__ __forceinline__ void add_sample(const real *record, cplx sums[W])
 {
     const u32 lane = threadIdx.x & 31, x = lane % LANES_X, y = lane / LANES_X;
     real broadcast[BROADCAST];
     #pragma unroll
     for (int i = 0; i < BROADCAST / PER_16; i++) {
-        const sixteen_bytes b = *(const sixteen_bytes *)(record + AT_VALUES + i * PER_16);
+        const sixteen_bytes b = *(const sixteen_bytes *)(record + AT_VALUE + i * PER_16);
         #pragma unroll
         for (int j = 0; j < PER_16; j++) broadcast[i * PER_16 + j] = b.of[j];
     }
-    const real *taps = broadcast + 2 * ARRAYS;
-    const real wx = record[x];
+    const real *taps = broadcast + 2;
+    const real w = DIM == 3 ? record[x] * record[AT_Y + y] : record[x];
+    const real re = w * broadcast[0], im = w * broadcast[1];
     #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const real w = DIM == 3 ? wx * record[AT_Y + y + 4 * r] : wx;
-        #pragma unroll
-        for (int a = 0; a < ARRAYS; a++) {
-            const real re = w * broadcast[2 * a], im = w * broadcast[2 * a + 1];
-            #pragma unroll
-            for (int j = 0; j < W; j++) {
-                sums[a][r][j].x = fma(re, taps[j], sums[a][r][j].x);
-                sums[a][r][j].y = fma(im, taps[j], sums[a][r][j].y);
-            }
-        }
+    for (int j = 0; j < W; j++) {
+        sums[j].x = fma(re, taps[j], sums[j].x);
+        sums[j].y = fma(im, taps[j], sums[j].y);
     }
 }
 
 // Adds up to 32 samples, four at a time if they start at the same plane. z is where the lane's own sample starts.
-__device__ __forceinline__ void add_batch(const real *records, u32 count, int z, cplx sums[ARRAYS][ROWS][W], int &now,
-                                          destination &to, u32 array0, u32 arrays)
+__device__ __forceinline__ void add_batch(const real *records, u32 count, int z, cplx sums[W], int &now,
+                                          const destination *to)
 {
     const u32 lane = threadIdx.x & 31;
     const int before = __shfl_up_sync(ALL, z, 1);
@@ -361,7 +359,7 @@ __device__ __forceinline__ void add_batch(const real *records, u32 count, int z,
         } else {
             #pragma unroll 1
             for (u32 i = s; i < s + 4 && i < end; i++, record += RECORD) {
-                if (moves >> i & 1) advance(sums, now, __shfl_sync(ALL, z, i), to, array0, arrays);
+                if (moves >> i & 1) advance(sums, now, __shfl_sync(ALL, z, i), to);
                 add_sample(record, sums);
             }
         }
@@ -369,34 +367,32 @@ __device__ __forceinline__ void add_batch(const real *records, u32 count, int z,
     __syncwarp();
 }
 
-// Memory of a warp in shared memory.
-#define WARP_REALS (32 * RECORD)
+// Memory of a warp in shared memory: the records and a `destination`.
+#define WARP_REALS (32 * RECORD + sizeof(destination) / sizeof(real))
 
 // Sums the samples of a segment.
 __device__ __forceinline__ void spread_segment(const window_polynomials &polynomials, const spreading &all, u32 number,
                                                real *records)
 {
-    const u32 lane = threadIdx.x & 31, array0 = blockIdx.y * ARRAYS;
+    const u32 lane = threadIdx.x & 31;
     const segment part = all.segments[number];
     const corner tile = corner_of(all.grid, part.tile);
-    destination to = destination_of(all, tile, part, all.slots[number]);
+    destination *to = (destination *)(records + 32 * RECORD);
+    if (lane == 0) *to = destination_of(all, tile, number);
+    __syncwarp();
 
-    cplx sums[ARRAYS][ROWS][W];
+    cplx sums[W];
     #pragma unroll
-    for (int a = 0; a < ARRAYS; a++)
-        #pragma unroll
-        for (int r = 0; r < ROWS; r++)
-            #pragma unroll
-            for (int j = 0; j < W; j++) sums[a][r][j].x = sums[a][r][j].y = 0;
-    int now = part.planes ? relative_start(all.planes[all.list[part.first]], tile.z, all.grid, 2) : 1 - W;
+    for (int j = 0; j < W; j++) sums[j].x = sums[j].y = 0;
+    int now = part.end ? relative_start(all.planes[all.list[part.first]], tile.z, all.grid, 2) : 1 - W;
     for (u32 batch = 0; batch < part.count; batch += 32) {
         const u32 left = part.count - batch;
         const int z = write_record(polynomials, all, tile, part.first + batch + lane, lane < left,
                                    records + lane * RECORD);
-        add_batch(records, left, z, sums, now, to, array0, all.arrays);
+        add_batch(records, left, z, sums, now, to);
     }
     if (lane == 0) end_check(all.check, all.count * gridDim.y);
-    advance(sums, now, to.end_plane, to, array0, all.arrays);
+    advance(sums, now, to->end, to);
 }
 
 // Tensor cores sum 16 samples at a time from capability 8.0 on.
@@ -419,7 +415,7 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
 #define TAPS_VALUES (TAPS_Z + ROWS_Z)
 #define ALL_ROWS ((TAPS_VALUES + 2) | 1)
 // Memory of a warp in shared memory: the rows and a `destination`.
-#define WARP_REALS (32 * ALL_ROWS + 8)
+#define WARP_REALS (32 * ALL_ROWS + sizeof(destination) / sizeof(real))
 
 struct __align__(16) four_floats {
     float of[4];
@@ -559,46 +555,22 @@ struct held_planes {
     int first;
 };
 
-// Destination of the sums of a segment, in shared memory.
-struct __align__(16) destination {
-    cplx *first;
-    u64 plane_step;
-    u32 row_step;
-    // Planes of the tile; `first` is in the first of them.
-    int first_plane, end_plane;
-    // Cells of the tile along x and y.
-    u16 end_x, end_y;
-};
-
-// Returns the destination: the grid or, for a segment of a cut tile, the planes of that segment.
-__device__ __forceinline__ destination destination_of(const spreading &all, const corner &tile, const segment &part,
-                                                      u64 slot)
-{
-    const layout &grid = all.grid;
-    if (part.planes)
-        return {all.partial + (blockIdx.y * all.partial_planes + slot) * 32, 32, 8, (int)part.plane,
-                (int)(part.plane + part.planes), 32, 4};
-    const u64 plane = (u64)grid.size[0] * grid.size[1];
-    return {all.cells + (blockIdx.y * grid.size[2] + tile.z) * plane + (u64)tile.y * grid.size[0] + tile.x, plane,
-            grid.size[0], 0, (int)min(grid.tile[2], grid.size[2] - tile.z),
-            (u16)min(grid.tile[0], grid.size[0] - tile.x), (u16)min(grid.tile[1], grid.size[1] - tile.y)};
-}
-
 // Writes the first group of planes. The group after the last becomes the last.
 __device__ __forceinline__ void advance(const destination *shared, held_planes &held)
 {
     const destination to = *shared;
     const u32 quad = (threadIdx.x & 31) / 4, x = DIM == 3 ? quad % 4 : quad, y = DIM == 3 ? quad / 4 : 0;
     const int z = held.first + threadIdx.x % 4;
-    if (z >= to.first_plane && z < to.end_plane) {
-        cplx *cells = to.first + (z - to.first_plane) * to.plane_step + y * to.row_step + x;
+    if (z >= to.first && z < to.end) {
+        const plane_cells cells = plane_of(to, z);
+        cplx *at = cells.first + y * cells.row_step + x;
         #pragma unroll
         for (int q = 0; q < 4; q++) {
             const u32 over_x = DIM == 3 ? q % 2 * 4 : q * 8, over_y = DIM == 3 ? q / 2 * 2 : 0;
             cplx value;
             value.x = held.of[0][q / 2][q % 2 * 2];
             value.y = held.of[0][q / 2][q % 2 * 2 + 1];
-            if (x + over_x < to.end_x && y + over_y < to.end_y) cells[over_y * to.row_step + over_x] = value;
+            if (x + over_x < to.end_x && y + over_y < to.end_y) at[over_y * cells.row_step + over_x] = value;
         }
     }
     #pragma unroll
@@ -676,22 +648,22 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
         for (int i = 0; i < 8; i++) held.of[g][i / 4][i % 4] = 0;
     held.first = part.plane & ~3u;
     destination *to = (destination *)(taps + 32 * ALL_ROWS);
-    if (lane == 0) *to = destination_of(all, tile, part, all.slots[number]);
+    if (lane == 0) *to = destination_of(all, tile, number);
     __syncwarp();
 
     // While 32 samples are multiplied, the next 32 are loaded, the places of the values of the 32 after those, and the
     // list of the 32 after those.
-    const u32 *next = list + part.first + lane;
-    u32 left = part.count;
-    u32 i = lane < left ? *next : 0;
-    u32 later = lane + 32 < left ? next[32] : 0;
-    sample s = load_sample(all.points, all.planes, values, i, order ? order[i] : i);
+    const u64 first = part.first + lane;
+    u32 i = lane < part.count ? list[first] : 0;
+    u32 later = lane + 32 < part.count ? list[first + 32] : 0;
+    sample s = load_sample(all.points, all.planes, values, i, order[i]);
     i = later;
-    u32 place = order ? order[i] : i;
-    later = lane + 64 < left ? next[64] : 0;
-    for (; left > 0; left = left > 32 ? left - 32 : 0) {
-        const int z = lane < left ? relative_start(s.plane, tile.z, grid, 2) : 0x10000;
-        u32 remaining = __ballot_sync(ALL, lane < left);
+    u32 place = order[i];
+    later = lane + 64 < part.count ? list[first + 64] : 0;
+    for (u32 done = 0; done < part.count; done += 32) {
+        const bool exists = done + lane < part.count;
+        const int z = exists ? relative_start(s.plane, tile.z, grid, 2) : 0x10000;
+        u32 remaining = __ballot_sync(ALL, exists);
         // In a tile of few samples and many planes, the windows may start too far apart for one batch.
         #pragma unroll 1
         while (remaining) {
@@ -711,11 +683,11 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
             write_batch(polynomials, grid, tile, s, fits, z - first_row, start.last + W - first_row,
                         __uint_as_float((264 - exponent) << 23), taps, all.check);
             if (!remaining) {
-                if (lane + 32 < left) s = load_sample(all.points, all.planes, values, i, place);
-                next += 32;
+                const u32 next = done + lane + 32;
+                if (next < part.count) s = load_sample(all.points, all.planes, values, i, place);
                 i = later;
-                place = order ? order[i] : i;
-                later = lane + 96 < left ? next[64] : 0;
+                place = order[i];
+                later = next + 64 < part.count ? list[first + done + 96] : 0;
             }
             __syncwarp();
             add_batch(to, planes, taps, fitting, start, first_row, __uint_as_float((exponent - 21) << 23), held);
@@ -723,7 +695,7 @@ __device__ __forceinline__ void spread_segment(const window_polynomials &polynom
         }
     }
     if (lane == 0) end_check(all.check, all.count * gridDim.y);
-    while (held.first < to->end_plane) advance(to, held);
+    while (held.first < to->end) advance(to, held);
 }
 
 #endif
@@ -758,14 +730,10 @@ spread_tiles(window_polynomials polynomials, spreading all, const u64 *firsts)
     const u64 first = firsts[blockIdx.x], end = firsts[blockIdx.x + 1];
     if (first + warp < end) spread_segment(polynomials, all, (u32)first + warp, shared + warp * WARP_REALS);
     if (end - first == 1) return;
+    const lane_segment mine = segment_of_lane(all.segments, all.slots, first, end);
     __syncthreads();
-    const corner tile = corner_of(all.grid, blockIdx.x);
-    const u32 planes = min(all.grid.tile[2], all.grid.size[2] - tile.z);
-    for (u32 z = warp; z < planes; z += warps) {
-        double re[ROWS], im[ROWS];
-        add_planes(all.segments, all.slots, first, end, z, all.partial, all.partial_planes, re, im);
-        write_plane(all.grid, tile, z, re, im, all.cells);
-    }
+    sum_planes(all.grid, corner_of(all.grid, blockIdx.x), mine, warp, all.grid.tile[2], warps,
+               all.partial + blockIdx.y * all.partial_planes * 32, all.cells);
 }
 
 #endif

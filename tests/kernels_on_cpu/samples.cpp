@@ -239,13 +239,30 @@ static bool lists() {
             const segment &of = segments[s];
             if (of.first != next || of.count == 0 || of.count > longest || of.tile != tile) return false;
             next += of.count;
-            if (planes[s] != of.planes || (pieces == 1) != (of.planes == 0)) return false;
+            if ((pieces == 1) != (of.end == 0)) return false;
+            if (pieces == 1 && (of.plane || of.own || of.own_end || planes[s])) return false;
             if (pieces == 1) continue;
             // The windows of the segment touch these planes of the tile, from the first window to the last.
-            const std::pair<u32, u32> *samples = &expected[tile][of.first - tile_starts[tile]];
-            const int low = std::max((int)samples[0].second - (int)l.width + 1, 0);
-            const int high = std::min(samples[of.count - 1].second + 1, l.depth);
-            if (of.plane != low || of.plane + (int)of.planes != high) return false;
+            const u64 from = of.first - tile_starts[tile];
+            const auto touches = [&](u64 sample, int z) {
+                const int start = (int)expected[tile][sample].second;
+                return z > start - (int)l.width && z <= start;
+            };
+            u32 shared = 0;
+            for (int z = 0; z < (int)l.depth; z++) {
+                bool is_its = false, is_others = false;
+                for (u64 i = 0; i < counts[tile]; i++) {
+                    const bool is_of = i >= from && i < from + of.count;
+                    (is_of ? is_its : is_others) |= touches(i, z);
+                }
+                const bool is_within = z >= of.plane && z < of.end, is_own = z >= of.own && z < of.own_end;
+                if (is_its && !is_within) return false;
+                if (is_own && (!is_within || is_others)) return false;
+                shared += is_within && !is_own;
+            }
+            const int low = std::max((int)expected[tile][from].second - (int)l.width + 1, 0);
+            const int high = std::min(expected[tile][from + of.count - 1].second + 1, l.depth);
+            if (of.plane != low || of.end != high || planes[s] != shared) return false;
         }
         if (next != tile_starts[tile + 1]) return false;
         if (pieces > 1) {

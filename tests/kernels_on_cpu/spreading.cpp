@@ -86,21 +86,31 @@ struct lists {
                 if (plane < 1 << 30) touching.push_back({plane, i});
             }
             std::sort(touching.begin(), touching.end());
-            const u32 count = (u32)touching.size(), pieces = count < 8 ? 1 : 1 + random_below(4);
+            const u32 count = (u32)touching.size();
+            const u32 pieces = count < 8 ? 1 : 1 + random_below(random_below(4) ? 4 : count);
             if (pieces > 1) {
-                cuts[random_below(2) ? tiles - 1 - many++ : few++] = {segments.size(), pieces, tile};
+                const bool is_shared = pieces > 32 || random_below(2);
+                cuts[is_shared ? tiles - 1 - many++ : few++] = {segments.size(), pieces, tile};
             }
             for (u32 piece = 0; piece < pieces; piece++) {
                 const u32 from = count * piece / pieces, end = count * (piece + 1) / pieces;
-                segment part = {list.size() + from, end - from, tile, 0, 0};
+                segment part = {list.size() + from, end - from, tile, 0, 0, 0, 0};
                 if (pieces > 1) {
-                    part.plane = std::max(touching[from].first, 0);
-                    part.planes = (u32)(std::min(touching[end - 1].first + W, (int)grid.tile[2]) - part.plane);
+                    const int depth = (int)grid.tile[2];
+                    const auto first_of = [&](u32 i) { return std::max(touching[i].first, 0); };
+                    const auto end_of = [&](u32 i) { return std::min(touching[i].first + W, depth); };
+                    part.plane = (u16)first_of(from);
+                    part.end = (u16)end_of(end - 1);
+                    const int own = piece > 0 ? end_of(from - 1) : 0;
+                    const int own_end = piece + 1 < pieces ? first_of(end) : depth;
+                    part.own = (u16)std::max<int>(own, part.plane);
+                    part.own_end = (u16)std::min<int>(own_end, part.end);
+                    if (part.own >= part.own_end) part.own = part.own_end = part.end;
                 }
                 schedule.push_back((u32)segments.size());
                 segments.push_back(part);
                 slots.push_back(partial_planes);
-                partial_planes += part.planes;
+                partial_planes += (u64)(part.end - part.plane - (part.own_end - part.own));
             }
             for (const auto &entry : touching) list.push_back(entry.second);
         }
@@ -120,8 +130,7 @@ static bool spreads(u32 n, int kind) {
     all.points = input.points.data();
     all.planes = input.planes.data();
     all.list = parts.list.data();
-    const bool has_order = random_below(2);
-    all.order = has_order ? input.order.data() : nullptr;
+    all.order = input.order.data();
     all.segments = parts.segments.data();
     all.schedule = parts.schedule.data();
     all.slots = parts.slots.data();
@@ -131,17 +140,17 @@ static bool spreads(u32 n, int kind) {
     all.n = n;
     all.partial_planes = parts.partial_planes;
     all.count = (u32)parts.segments.size();
-    all.arrays = 1;
     device::launch((all.count + WARPS - 1) / WARPS, 32 * WARPS, [&] { spread(polynomials, all); });
-    const u32 blocks = parts.few * ((grid.tile[2] + SUM_WARPS - 1) / SUM_WARPS) + parts.many * grid.tile[2];
+    const u32 each = 1 + random_below(4), warps = parts.few * ((grid.tile[2] + each - 1) / each);
+    const u32 blocks = (warps + SUM_WARPS - 1) / SUM_WARPS + parts.many * grid.tile[2];
     device::launch(blocks, 32 * SUM_WARPS, [&] {
-        sum_segments(grid, all.segments, all.slots, parts.cuts.data(), parts.few, partial.data(), all.partial_planes,
-                     found.data());
+        sum_segments(grid, all.segments, all.slots, parts.cuts.data(), parts.few, each, partial.data(),
+                     all.partial_planes, found.data());
     });
 
     std::vector<double> expected(2 * cells), scale(cells);
     for (u32 i = 0; i < n; i++) {
-        const cplx value = input.values[has_order ? input.order[i] : i];
+        const cplx value = input.values[input.order[i]];
         for_window(polynomials, grid, input.points[i], input.planes[i], [&](size_t cell, double weight) {
             expected[2 * cell] += weight * value.x;
             expected[2 * cell + 1] += weight * value.y;

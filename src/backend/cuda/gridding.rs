@@ -21,9 +21,8 @@ use std::sync::{Arc, Mutex};
 const COEFFICIENTS: usize = (MAX_DEGREE + 1) * MAX_WIDTH / 2;
 /// Warps per block of `sum_segments`.
 const SUM_WARPS: usize = 16;
-/// Maximum number of values that are spread without sorting them first. Up to this number, the time of one more kernel
-/// is longer than that of reading values in any order.
-const DIRECT_VALUES: usize = 1 << 18;
+/// Number of warps that keep a data-centre GPU busy with sums of planes.
+const ENOUGH_WARPS: usize = 16384;
 
 /// Samples sorted for one grid and window.
 pub struct Gridder<T> {
@@ -70,7 +69,6 @@ fn polynomials<T: Real>(taps: &[Vec<f64>]) -> Polynomials<T> {
 
 /// The kernels of kernels/spreading.cu and kernels/interpolation.cu.
 struct Functions {
-    sort_values: Function,
     restore_values: Function,
     invert_order: Function,
     count_near: Function,
@@ -101,7 +99,6 @@ impl Functions {
         let together = gathering.together(gpu.properties().shared);
         let interpolate_several = || of_gathering("interpolate_several", together * gathering.shared());
         Ok(Functions {
-            sort_values: of_spreading("sort_values")?,
             restore_values: of_gathering("restore_values", 0)?,
             invert_order: of_gathering("invert_order", 0)?,
             count_near: of_gathering("count_near", 0)?,
@@ -150,7 +147,6 @@ struct Spreading<T> {
     n: u64,
     partial_planes: u64,
     count: u32,
-    arrays: u32,
     check: CheckArguments<T>,
 }
 
@@ -172,15 +168,17 @@ struct Interpolation<T> {
     check: CheckArguments<T>,
 }
 
-/// Returns the number of blocks of `sum_segments` for tiles of `depth` planes.
-fn sum_blocks(counts: &Counts, depth: usize) -> usize {
-    counts.few * depth.div_ceil(SUM_WARPS) + counts.many * depth
+/// Returns the number of blocks of `sum_segments` for tiles of `depth` planes, and the planes that each warp sums in a
+/// tile of few segments. Most of them are planes of one segment, with nothing to sum.
+fn sum_blocks(counts: &Counts, depth: usize) -> (usize, usize) {
+    let each = (counts.few * depth / ENOUGH_WARPS).clamp(1, depth);
+    ((counts.few * depth.div_ceil(each)).div_ceil(SUM_WARPS) + counts.many * depth, each)
 }
 
 /// Buffers of a call, used by one call after the other.
 struct GriddingScratch<T> {
-    /// Values in the order of the points.
-    sorted: DeviceArray<Complex<T>>,
+    /// Interpolated values in the order of the points, if a second kernel sorts them.
+    sorted: Option<DeviceArray<Complex<T>>>,
     /// Planes of segments, 32 cells each, the same number for each array.
     partial: DeviceArray<Complex<T>>,
 }
@@ -213,23 +211,25 @@ impl<T: Real> Gridder<T> {
         let expected = spread_layout.expected_pairs(width, n) as usize;
         let length = |pairs: usize| spreading.length(pairs.min(expected));
         let follows_input = |runs| gathering.follows_input(n, runs, properties.cache);
+        let may_restore = gathering.restores(n, arrays, properties.cache);
         // The GPU sorts while the host allocates, which may take several milliseconds.
         let allocate = || {
             meanwhile()?;
-            gpu.array(checked_product(&[n, arrays], WHAT)?, WHAT)
+            let sorted = || gpu.array(checked_product(&[n, arrays], WHAT)?, WHAT);
+            may_restore.then(sorted).transpose()
         };
         let (lists, sorted) = sort_samples(gpu, k, &bins, length, gathering.segments(n), follows_input, allocate)?;
         let SampleLists { points, tile_samples, list, firsts, slots, cut_tiles, counts, .. } = lists;
         let (spread_segments, gather_segments) = (lists.spread_segments, lists.gather_segments);
-        let sums = sum_blocks(&counts, spread_layout.tile[2] as usize);
+        let (sums, _) = sum_blocks(&counts, spread_layout.tile[2] as usize);
         if counts.spread_segments.max(counts.gather_segments).max(sums) > i32::MAX as usize {
             bail!(SizeOverflow, "{n} samples on a grid of {grid:?} cells exceed the limit of a GPU: split them");
         }
-        let scratch =
-            GriddingScratch { sorted, partial: gpu.array(checked_product(&[counts.planes, 32, arrays], WHAT)?, WHAT)? };
+        let partial = gpu.array(checked_product(&[counts.planes, 32, arrays], WHAT)?, WHAT)?;
         // Last, because it waits for the GPU, which sorts while the host allocates.
-        let restores = tile_samples.is_none() && gathering.restores(n, arrays, properties.cache);
+        let restores = tile_samples.is_none() && may_restore;
         let places = if restores { functions.places(gpu, &points.order, &gathering)? } else { None };
+        let scratch = GriddingScratch { sorted: sorted.filter(|_| places.is_some()), partial };
         Ok(Gridder {
             polynomials: polynomials(taps),
             spreading,
@@ -262,7 +262,6 @@ impl<T: Real> Gridder<T> {
         let spreading = SpreadingConfig::new(axes, width, real, size, samples, properties.capability);
         let gathering = InterpolationConfig::new(axes, width, real, size, samples, properties.shared);
         let (layout, n) = (spreading.layout(size), samples as f64);
-        let spread_tiles = layout.estimated_tiles();
         let pairs = layout.expected_pairs(width, samples);
         let length = spreading.length(pairs as usize);
         let taps = [width, if size[1] == 1 { 1 } else { width }, width];
@@ -277,14 +276,13 @@ impl<T: Real> Gridder<T> {
             longest,
             gathering.segments(samples),
         );
-        // Planes of the segments of tiles with several segments: at most one more per tile than its samples fill.
-        let full = pairs / length.usual as f64;
-        let shared_tiles = full.min(spread_tiles);
-        let planes = (full + shared_tiles) * width as f64 + shared_tiles * f64::from(layout.tile[2]);
-        let values = arrays as f64 * (2 * real) as f64 * (n + 32.0 * planes);
+        // Planes that segments share: where one ends and the next begins, each has at most as many as a window.
+        let planes = 2.0 * pairs / length.usual as f64 * width as f64;
+        let restores = gathering.restores(samples, arrays, properties.cache);
+        let values = arrays as f64 * (2 * real) as f64 * (32.0 * planes + if restores { n } else { 0.0 });
         let order = if gathering.may_follow_input(samples, properties.cache) {
             16.0 * n
-        } else if gathering.restores(samples, arrays, properties.cache) {
+        } else if restores {
             4.0 * n
         } else {
             0.0
@@ -312,48 +310,32 @@ impl<T: Real> Gridder<T> {
         check: CheckArguments<T>,
     ) {
         let arrays = self.arrays(values.len(), grid.len());
-        // Held while the three kernels are queued, so that no kernels of other calls are queued between them.
+        // Held while both kernels are queued, so that no kernels of other calls are queued between them.
         let scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
-        assert!(scratch.sorted.len() >= values.len());
-        let is_direct = values.len() <= DIRECT_VALUES;
-        let (values, sorted, n) = (values.pointer(), scratch.sorted.pointer(), self.samples as u64);
-        let order = self.points.order.pointer();
-        let (values, order, check) = if is_direct {
-            (values, order, check)
-        } else {
-            let over_samples = [blocks(self.samples)[0], arrays, 1];
-            // SAFETY: the kernel's parameters are these. There are `arrays` arrays of values, and the plan has allocated
-            // the buffer for this number.
-            unsafe {
-                launch!(gpu, &self.functions.sort_values, over_samples, BLOCK, 0; values, order, n, sorted, check)
-            };
-            (sorted, DevicePointer::NULL, CheckArguments::NONE)
-        };
         let spreading = Spreading {
             layout: self.spread_layout,
             points: self.points.records.pointer(),
             planes: self.points.planes.pointer(),
             list: self.list.pointer(),
-            order,
+            order: self.points.order.pointer(),
             segments: self.spread_segments.segments.pointer(),
             schedule: self.spread_segments.schedule.pointer(),
             slots: self.slots.pointer(),
-            values,
+            values: values.pointer(),
             cells: grid.pointer(),
             partial: scratch.partial.pointer(),
-            n,
+            n: self.samples as u64,
             partial_planes: self.counts.planes as u64,
             count: self.counts.spread_segments as u32,
-            arrays,
             check,
         };
-        self.spread_sorted(gpu, spreading);
+        self.queue_spreading(gpu, spreading, arrays);
     }
 
-    /// Spreads values whose places are known.
-    fn spread_sorted(&self, gpu: &Gpu, spreading: Spreading<T>) {
+    /// Queues the kernels of [`Self::spread`].
+    fn queue_spreading(&self, gpu: &Gpu, spreading: Spreading<T>, arrays: u32) {
         let Functions { spread, sum_segments, spread_tiles, .. } = &self.functions;
-        let (layout, counts, arrays) = (self.spread_layout, &self.counts, spreading.arrays);
+        let (layout, counts) = (self.spread_layout, &self.counts);
         let (tiles, warps) = (self.firsts.len() - 1, counts.most_segments);
         let has_room = |of_tiles: &SpreadingConfig| of_tiles.has_room(gpu.properties(), warps, tiles * arrays as usize);
         if let Some((spread_tiles, of_tiles)) =
@@ -370,16 +352,16 @@ impl<T: Real> Gridder<T> {
         }
         let warps = self.spreading.warps;
         let over_segments = [counts.spread_segments.div_ceil(warps) as u32, arrays, 1];
-        let sums = sum_blocks(counts, layout.tile[2] as usize);
+        let (sums, each) = sum_blocks(counts, layout.tile[2] as usize);
         let Spreading { segments, slots, partial, partial_planes, cells, .. } = spreading;
         // SAFETY: the kernels' parameters are these. There are `arrays` arrays of values and of cells, and the plan has
         // allocated the buffers for this number.
         unsafe {
             launch!(gpu, spread, over_segments, [32 * warps as u32, 1, 1], 0; self.polynomials, spreading);
             if sums > 0 {
-                let (cut, few) = (self.cut_tiles.pointer(), counts.few as u32);
+                let (cut, few, each) = (self.cut_tiles.pointer(), counts.few as u32, each as u32);
                 launch!(gpu, sum_segments, [sums as u32, arrays, 1], [32 * SUM_WARPS as u32, 1, 1], 0;
-                    layout, segments, slots, cut, few, partial, partial_planes, cells);
+                    layout, segments, slots, cut, few, each, partial, partial_planes, cells);
             }
         }
     }
@@ -395,13 +377,13 @@ impl<T: Real> Gridder<T> {
         let arrays = self.arrays(values.len(), grid.len());
         // Held while both kernels are queued, see `spread`.
         let scratch = self.scratch.lock().unwrap_or_else(|e| e.into_inner());
-        assert!(scratch.sorted.len() >= values.len());
         let properties = gpu.properties();
         let restores = self.gathering.restores(self.samples, arrays as usize, properties.cache);
-        let places = self.places.as_ref().filter(|_| restores);
-        let (values, sorted, n) = (values.pointer(), scratch.sorted.pointer(), self.samples as u64);
-        let (order, to) = match places {
-            Some(_) => (DevicePointer::NULL, sorted),
+        let restored = self.places.as_ref().zip(scratch.sorted.as_ref()).filter(|_| restores);
+        assert!(restored.is_none_or(|(_, sorted)| sorted.len() >= values.len()));
+        let (values, n) = (values.pointer(), self.samples as u64);
+        let (order, to) = match restored {
+            Some((_, sorted)) => (DevicePointer::NULL, sorted.pointer()),
             None => (self.points.order.pointer(), values),
         };
         let interpolation = Interpolation {
@@ -419,7 +401,7 @@ impl<T: Real> Gridder<T> {
             check,
         };
         // With fewer values, more blocks of one array each are faster.
-        let are_many = places.is_some() || self.tile_samples.is_some();
+        let are_many = restored.is_some() || self.tile_samples.is_some();
         let several = self.functions.interpolate_several.as_ref().filter(|_| are_many && arrays > 1);
         let together =
             if several.is_some() { arrays.min(self.gathering.together(properties.shared) as u32) } else { 1 };
@@ -435,10 +417,10 @@ impl<T: Real> Gridder<T> {
                 }
                 None => launch!(gpu, interpolate, over_segments, block, shared; self.polynomials, interpolation),
             }
-            if let Some(places) = places {
+            if let Some((places, sorted)) = restored {
                 let [over_samples, ..] = blocks(self.samples);
                 launch!(gpu, restore_values, [over_samples, arrays, 1], BLOCK, 0;
-                    sorted, places.pointer(), n, values, check);
+                    sorted.pointer(), places.pointer(), n, values, check);
             }
         }
     }

@@ -19,6 +19,12 @@ pub fn three(grid: &[usize]) -> [usize; 3] {
     }
 }
 
+/// Number of tiles of more planes from which these are faster.
+const DEEP_TILES: f64 = 4500.0;
+/// Number of tiles from which those of evenly distributed samples need not be cut into segments: half of the warps that
+/// a data-centre GPU runs at once.
+const ENOUGH_TILES: f64 = 1300.0;
+
 /// Spreading with windows of one width on one kind of GPU.
 #[derive(Clone, Copy)]
 pub struct SpreadingConfig {
@@ -30,6 +36,8 @@ pub struct SpreadingConfig {
     tensor: bool,
     /// Maximum number of planes of a tile.
     planes: usize,
+    /// Samples in the list of a tile if they are evenly distributed and [`ENOUGH_TILES`] share them, otherwise 0.
+    even: usize,
     pub warps: usize,
     resident: usize,
     /// Whether a block spreads a whole tile, and adds its segments. It then has up to `warps` warps, one per segment.
@@ -58,17 +66,20 @@ impl SpreadingConfig {
             && layout.expected_pairs(width, samples) >= 8.0 * layout.estimated_tiles();
         let fixed = has_fixed_points(axes, bytes, width, size);
         let config = SpreadingConfig { fixed, ..Self::with(axes, width, bytes, tensor) };
-        let has_tiles = |planes, least| SpreadingConfig { planes, ..config }.layout(size).estimated_tiles() >= least;
         // Windows touch fewer tiles if these have more planes, but tiles should be enough to keep a GPU busy. Wide
         // windows touch most tiles, so that more planes are faster even if tiles must then be cut into segments.
-        let planes = if has_tiles(Self::DEEP, 6000.0) {
-            Self::DEEP
-        } else if bytes == 8 && width >= 10 && has_tiles(32, 100.0) {
-            32
+        let with_planes = |planes| SpreadingConfig { planes, ..config };
+        let has_tiles = |planes, least| with_planes(planes).layout(size).estimated_tiles() >= least;
+        let config = if has_tiles(Self::DEEP, DEEP_TILES) {
+            with_planes(Self::DEEP)
+        } else if has_tiles(32, if bytes == 8 && width >= 10 { 100.0 } else { DEEP_TILES }) {
+            with_planes(32)
         } else {
-            Self::PLANES
+            config
         };
-        SpreadingConfig { planes, ..config }
+        let layout = config.layout(size);
+        let (pairs, tiles) = (layout.expected_pairs(width, samples), layout.estimated_tiles());
+        SpreadingConfig { even: if tiles >= ENOUGH_TILES { (pairs / tiles) as usize } else { 0 }, ..config }
     }
 
     fn with(axes: usize, width: usize, bytes: usize, tensor: bool) -> Self {
@@ -79,6 +90,7 @@ impl SpreadingConfig {
             fixed: false,
             tensor,
             planes: Self::PLANES,
+            even: 0,
             warps: 0,
             resident: 0,
             together: false,
@@ -99,18 +111,20 @@ impl SpreadingConfig {
         warps <= self.warps && blocks <= self.warps / warps * properties.multiprocessors as usize
     }
 
-    /// Returns the shared memory of a warp, as in the kernels: rows of taps, or one record per sample.
+    /// Returns the shared memory of a warp, as in the kernels: rows of taps, or one record per sample, and the
+    /// destination of the sums.
     pub fn shared_of_warp(&self) -> usize {
-        if self.tensor {
+        let destination = 48;
+        let samples = if self.tensor {
             let starts = Self::PLANES + (self.width + 2) / 4 * 4;
             let rows_z = (starts + self.width + 2) / 4 * 4;
             let rows = (self.width - 1) * self.axes + if self.axes == 3 { 12 } else { 32 } + rows_z + 2;
-            let destination = 32;
-            32 * (rows | 1) * self.bytes + destination
+            32 * (rows | 1) * self.bytes
         } else {
             let record = if self.axes == 3 { 12 } else { 32 } + 2 + self.width;
             32 * (((record * self.bytes).div_ceil(16) | 1) * 16)
-        }
+        };
+        samples + destination
     }
 
     /// Returns the number of warps whose registers should fit, next to the sums of wide windows.
@@ -139,8 +153,6 @@ impl SpreadingConfig {
             ("DIM", self.axes),
             ("W", self.width),
             ("DEGREE", degree),
-            ("ROWS", 1),
-            ("ARRAYS", 1),
             ("WARPS", self.warps),
             ("RESIDENT", self.resident),
             ("WARP_BYTES", self.shared_of_warp()),
@@ -189,7 +201,8 @@ impl SpreadingConfig {
         // segments would take longer than is saved.
         let warps = if self.axes == 2 { 128 * self.warps * self.resident } else { 1024 };
         let few = (pairs / warps).next_multiple_of(32).clamp(32, least);
-        let usual = ((pairs >> 15).max(few) * depth).min(most);
+        // Lists that are about as long as all others are not cut either.
+        let usual = ((pairs >> 15).max(few) * depth).max(self.even + self.even / 4).min(most);
         let brief = match (self.bytes, self.tensor) {
             (4, true) => 256,
             // Samples are added one by one here, not in groups of sixteen.
@@ -518,17 +531,20 @@ mod tests {
 
     use super::*;
 
-    /// Tiles of more planes are for large grids, and for wide windows in double precision. If samples are even, most
-    /// tiles of large grids are not cut into segments.
+    /// Tiles of more planes are for large grids, and for wide windows in double precision. If samples are even, tiles are
+    /// not cut into segments where they keep a GPU busy and sums remain accurate.
     #[test]
     fn large_grids_have_tiles_of_more_planes() {
         for (axes, bytes, width, n, planes) in [
             (3, 4, 5, 360, 64),
             (3, 8, 7, 320, 64),
             (2, 4, 5, 5120, 64),
+            (3, 4, 5, 192, 32),
             (3, 4, 5, 160, 16),
+            (3, 4, 7, 96, 16),
             (2, 4, 5, 384, 16),
-            (3, 8, 11, 216, 32),
+            (3, 8, 11, 216, 64),
+            (3, 8, 11, 128, 32),
             (2, 8, 11, 448, 32),
             (2, 8, 11, 96, 16),
         ] {
@@ -538,9 +554,9 @@ mod tests {
                 let layout = chosen.layout(size);
                 let what = format!("{axes} axes, {bytes} bytes, width {width}, {n} cells, {samples} samples");
                 assert_eq!(layout.tile[2], planes, "{what}");
-                let pairs = layout.expected_pairs(width, samples);
+                let (pairs, tiles) = (layout.expected_pairs(width, samples), layout.estimated_tiles());
                 let most = chosen.length(pairs as usize).usual as f64;
-                assert!(planes < 64 || pairs / layout.estimated_tiles() < most, "{what}: {most}");
+                assert!(tiles < ENOUGH_TILES || most >= (pairs / tiles).min(4096.0), "{what}: {most}");
             }
         }
     }
