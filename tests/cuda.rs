@@ -491,7 +491,8 @@ fn memory_that_is_not_there_is_an_error_and_no_more() {
 }
 
 /// Compares the GPU memory that Plan::memory reports with the actual memory after each operation. The report is never
-/// lower, and at most two fifths higher: memory of the sort may or may not be used again by later arrays.
+/// lower, and at most a half higher: memory of the sort may or may not be used again by later arrays, and tiles of
+/// evenly distributed samples are not cut into segments, whose planes the estimate includes.
 #[test]
 fn what_is_told_beforehand_is_what_a_gpu_holds() {
     let Some(_one) = alone("what plans hold on a GPU") else { return };
@@ -540,7 +541,7 @@ fn what_is_told_beforehand_is_what_a_gpu_holds() {
             let plan = Plan::new(&geometry, &options).unwrap();
             call(&plan);
             let found = plan.info().device_bytes;
-            let good = told >= found && told <= found + found * 2 / 5 + (6 << 20);
+            let good = told >= found && told <= found + found / 2 + (6 << 20);
             faults += usize::from(!good);
             let mib = |bytes: usize| bytes as f64 / (1 << 20) as f64;
             let (ratio, verdict) = (told as f64 / found as f64, if good { "" } else { "  <--" });
@@ -565,7 +566,7 @@ fn what_is_told_beforehand_is_what_a_gpu_holds() {
         }
     }
     say(&lines.join("\n"));
-    assert_eq!(faults, 0, "not an upper estimate, or beyond two fifths");
+    assert_eq!(faults, 0, "not an upper estimate, or beyond a half");
 }
 
 #[test]

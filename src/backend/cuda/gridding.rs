@@ -276,8 +276,11 @@ impl<T: Real> Gridder<T> {
             longest,
             gathering.segments(samples),
         );
-        // Planes that segments share: where one ends and the next begins, each has at most as many as a window.
-        let planes = 2.0 * pairs / length.usual as f64 * width as f64;
+        // More than all planes of the segments of cut tiles, of which they share some: the densest tiles have more
+        // segments than their samples fill, and lists may not fit in the memory of the sort.
+        let full = pairs / length.usual as f64;
+        let cut_tiles = full.min(layout.estimated_tiles());
+        let planes = (full + cut_tiles) * width as f64 + cut_tiles * f64::from(layout.tile[2]);
         let restores = gathering.restores(samples, arrays, properties.cache);
         let values = arrays as f64 * (2 * real) as f64 * (32.0 * planes + if restores { n } else { 0.0 });
         let order = if gathering.may_follow_input(samples, properties.cache) {
