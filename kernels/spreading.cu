@@ -103,7 +103,7 @@ __device__ __forceinline__ void write_plane(const layout &grid, const corner &ti
 }
 
 // Sums planes of a tile of up to 32 segments and writes them to the grid: `first`, and those `step` planes apart before
-// `end`. The planes that belong to one segment are there already.
+// `end`. A segment has written those that belong to it.
 __device__ __forceinline__ void sum_planes(const layout &grid, const corner &tile, const lane_segment &mine,
                                            u32 first, u32 end, u32 step, const cplx *partial, cplx *cells)
 {

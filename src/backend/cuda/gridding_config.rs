@@ -531,8 +531,8 @@ mod tests {
 
     use super::*;
 
-    /// Tiles of more planes are for large grids, and for wide windows in double precision. If samples are even, tiles are
-    /// not cut into segments where they keep a GPU busy and sums remain accurate.
+    /// Tiles of more planes are for large grids, and for wide windows in double precision. If samples are even, tiles
+    /// are not cut into segments where they keep a GPU busy and sums remain accurate.
     #[test]
     fn large_grids_have_tiles_of_more_planes() {
         for (axes, bytes, width, n, planes) in [
