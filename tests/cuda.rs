@@ -491,8 +491,8 @@ fn memory_that_is_not_there_is_an_error_and_no_more() {
 }
 
 /// Compares the GPU memory that Plan::memory reports with the actual memory after each operation. The report is never
-/// lower, and at most a half higher. Memory of the sort may or may not be used again by later arrays. The report includes
-/// planes of segments, but tiles of evenly distributed samples are not cut into segments.
+/// lower, and at most a half higher. Memory of the sort may or may not be used again by later arrays. The report
+/// includes planes of segments, but tiles of evenly distributed samples are not cut into segments.
 #[test]
 fn what_is_told_beforehand_is_what_a_gpu_holds() {
     let Some(_one) = alone("what plans hold on a GPU") else { return };

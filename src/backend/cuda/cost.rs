@@ -15,11 +15,11 @@ const CACHED: f64 = 25e6;
 
 /// Returns the cost of a transform on an oversampled grid: the mean of an adjoint and a forward transform.
 ///
-/// 31 sets of points were measured on an H200, each with three to six grids and windows. Those of the lowest cost take
-/// 1.4 % longer than the fastest in the mean, and at most 15 %.
+/// 31 sets of points were measured on an H200, each with three to six grids and windows. The cheapest by this function
+/// take 1.4 % longer than the fastest in the mean, and at most 15 %.
 pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
-    // Nanoseconds per pair of a sample and a tile that its window touches, and per cell without its FFT. The kernels for
-    // 3D in single precision are the fastest.
+    // Nanoseconds per pair of a sample and a tile that its window touches, and per cell without its FFT. The kernels
+    // for 3D in single precision are the fastest.
     let size = real as f64 / 4.0;
     let (pair, cell) = if grid.len() == 3 && real == 4 { (0.025, 0.004) } else { (0.04 * size, 0.002 * size) };
     let tile: &[f64] = if grid.len() == 2 { &[32.0, 16.0] } else { &[8.0, 4.0, 16.0] };
