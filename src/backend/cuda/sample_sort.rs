@@ -22,8 +22,9 @@ const MOST_DRAWN: u32 = (DRAWN / 2048) as u32;
 const COUNTING_BLOCKS: usize = 3;
 /// Bytes of a list that may be allocated for the largest possible number of pairs, so that the host need not wait.
 const MAX_BOUND_BYTES: usize = 16 << 20;
-/// Maximum number of segments of a tile that one warp sums. With more, the warps of a block share a plane; for fewer
-/// segments a block of many warps takes longer to start than to sum.
+/// Maximum number of segments of a tile that one warp sums, in kernels/spreading.cu: at most 32, since each lane of the
+/// warp has one. With more, the warps of a block share a plane. For fewer segments a block of many warps takes longer
+/// to start than to sum.
 const FEW_SEGMENTS: u32 = 32;
 
 /// Records of samples, and their indices if points are in fixed point.
