@@ -125,7 +125,7 @@ impl Functions {
         }
         let mut count = [0];
         gpu.download(near.view(), &mut count)?;
-        Ok((!gathering.is_local(count[0], n)).then_some(places))
+        Ok((!gathering.is_local(count[0], order.len(), gpu.properties().cache)).then_some(places))
     }
 }
 

@@ -313,18 +313,24 @@ impl InterpolationConfig {
 
     /// Returns whether the values of `arrays` arrays are interpolated in the order of the points, and then sorted by
     /// another kernel. In 2D this is faster than writing them in any order if they do not fit in a cache of this size,
-    /// because memory is written in larger units. If a quarter of it holds an array, several arrays in any order are
-    /// faster. In 3D a plan would take longer to invert the order than a few transforms save.
+    /// because memory is written in larger units. Smaller arrays must also share taps to be faster. In 3D a plan would
+    /// take longer to invert the order than a few transforms save.
     pub fn restores(&self, samples: usize, arrays: usize, cache: usize) -> bool {
-        let array = samples.saturating_mul(2 * self.bytes);
-        self.axes == 2 && array > cache / 4 && array.saturating_mul(arrays) > cache / 2
+        let (array, all) = (self.array_bytes(samples), self.array_bytes(samples).saturating_mul(arrays));
+        let share_taps = self.shares_taps() && arrays > 1;
+        self.axes == 2
+            && (array > cache / 4 && all > cache / 2 || share_taps && array > cache / 8 && all > cache / 8 * 3)
+    }
+
+    fn array_bytes(&self, samples: usize) -> usize {
+        samples.saturating_mul(2 * self.bytes)
     }
 
     /// Returns whether samples may be interpolated in the order of the input. With windows of more than five taps,
     /// shared memory is then slower: neighbours on a spoke read cells of a few banks. Fewer values are cached until
     /// memory is written in whole units.
     pub fn may_follow_input(&self, samples: usize, cache: usize) -> bool {
-        self.shares_taps() && self.width <= 5 && samples.saturating_mul(2 * self.bytes) > cache / 8
+        self.shares_taps() && self.width <= 5 && self.array_bytes(samples) > cache / 8
     }
 
     /// Returns whether samples in the order of the input, which has this number of runs, are interpolated faster. Runs
@@ -335,9 +341,10 @@ impl InterpolationConfig {
 
     /// Returns whether values in any order are faster all the same, since `near` of `samples` points are at most 32
     /// places from the point of the previous value. In double precision two values fill a sector of memory, so that a
-    /// few neighbours are enough.
-    pub fn is_local(&self, near: u64, samples: u64) -> bool {
-        near as f64 >= samples as f64 * if self.bytes == 8 { 1.0 / 8.0 } else { 2.0 / 3.0 }
+    /// few neighbours are enough. They are also enough if the cache holds several arrays.
+    pub fn is_local(&self, near: u64, samples: usize, cache: usize) -> bool {
+        let is_large = self.bytes == 4 && self.array_bytes(samples) > cache / 4;
+        near as f64 >= samples as f64 * if is_large { 2.0 / 3.0 } else { 1.0 / 8.0 }
     }
 
     /// Returns how many cells shared memory returns at once if they are in different banks.
@@ -583,6 +590,31 @@ mod tests {
     }
 
     /// In double precision a lane sums a whole sample only if tiles have many.
+    #[test]
+    fn values_that_a_cache_does_not_hold_are_sorted_afterwards() {
+        // A cache of 6.4 million values in single precision; of each case, whether values are sorted if neighbours in
+        // the input are never near each other, and if half of them are.
+        let cache = 8 * 6_400_000;
+        for (bytes, samples, arrays, sorted) in [
+            (4, 3_000_000, 1, [false, false]),
+            (4, 3_300_000, 1, [true, true]),
+            (4, 1_000_000, 2, [false, false]),
+            (4, 1_300_000, 2, [true, false]),
+            (4, 1_700_000, 2, [true, true]),
+            (4, 900_000, 3, [true, false]),
+            (4, 700_000, 32, [false, false]),
+            (8, 700_000, 3, [false, false]),
+            (8, 900_000, 2, [true, false]),
+        ] {
+            let config = InterpolationConfig::new(2, 6, bytes, [480, 1, 480], samples, DATA_CENTRE_SHARED);
+            let [random, spokes] = [0, samples as u64 / 2]
+                .map(|near| config.restores(samples, arrays, cache) && !config.is_local(near, samples, cache));
+            assert_eq!([random, spokes], sorted, "{bytes} bytes, {samples} samples, {arrays} arrays");
+        }
+        let spatial = InterpolationConfig::new(3, 6, 4, [480; 3], 10_000_000, DATA_CENTRE_SHARED);
+        assert!(!spatial.restores(10_000_000, 4, cache));
+    }
+
     #[test]
     fn lanes_sum_samples_if_tiles_have_enough() {
         let by_lane = |bytes, samples| {
