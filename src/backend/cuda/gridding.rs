@@ -277,7 +277,7 @@ impl<T: Real> Gridder<T> {
             gathering.segments(samples),
         );
         // All planes of the segments of cut tiles. They share only some, but the densest tiles have more segments than
-        // their samples fill, and lists may be too long for the memory of the sort.
+        // their samples fill.
         let full = pairs / length.usual as f64;
         let cut_tiles = full.min(layout.estimated_tiles());
         let planes = (full + cut_tiles) * width as f64 + cut_tiles * f64::from(layout.tile[2]);

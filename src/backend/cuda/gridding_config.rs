@@ -341,7 +341,7 @@ impl InterpolationConfig {
 
     /// Returns whether values in any order are faster all the same, since `near` of `samples` points are at most 32
     /// places from the point of the previous value. In double precision two values fill a sector of memory, so that a
-    /// few neighbours are enough. They are also enough if the cache holds several arrays.
+    /// few neighbours are enough. They are also enough if an array takes at most a quarter of the cache.
     pub fn is_local(&self, near: u64, samples: usize, cache: usize) -> bool {
         let is_large = self.bytes == 4 && self.array_bytes(samples) > cache / 4;
         near as f64 >= samples as f64 * if is_large { 2.0 / 3.0 } else { 1.0 / 8.0 }
@@ -589,7 +589,7 @@ mod tests {
         }
     }
 
-    /// In double precision a lane sums a whole sample only if tiles have many.
+    /// Values are sorted afterwards in 2D only, in single precision also if the cache holds each of several arrays.
     #[test]
     fn values_that_a_cache_does_not_hold_are_sorted_afterwards() {
         // A cache of 6.4 million values in single precision; of each case, whether values are sorted if neighbours in
@@ -615,6 +615,7 @@ mod tests {
         assert!(!spatial.restores(10_000_000, 4, cache));
     }
 
+    /// In double precision a lane sums a whole sample only if tiles have many.
     #[test]
     fn lanes_sum_samples_if_tiles_have_enough() {
         let by_lane = |bytes, samples| {
