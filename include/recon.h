@@ -660,7 +660,7 @@ typedef struct recon_options {
     recon_interrupt_callback interrupt;
     // Pointer that is passed to interrupt. It must be valid until the plan is destroyed.
     void *interrupt_data;
-    // Grid size divided by image size, 1.25 to 2.5. 0 (default): a value between 1.25 and 2 that meets the tolerance.
+    // Grid size divided by image size, 1.25 to 2.5. 0 (default): a value that meets the tolerance.
     // The grid of each axis is the next larger size that has a fast FFT, and at least two windows wide.
     // RECON_INVALID_ARGUMENT with exact sums, which have no grid.
     double oversampling;

@@ -39,9 +39,9 @@ classdef Encoding
 %       'Normal'       how E.normal computes: 'auto', 'toeplitz', 'transforms'
 %       'Window'       of gridding: 'minimax', 'kaiser-bessel', 'gaussian', 'bilinear'
 %       'Width'        of that window, in cells of the grid, 2 to 16; default 0: one that meets the tolerance
-%       'Oversampling' size of the grid over that of the image, 1.25 to 2.5; default 0: one between 1.25 and 2 that
-%                      meets the tolerance. A 'Tolerance' that the given 'Width' and 'Oversampling' cannot meet is an
-%                      error. Without a 'Tolerance', E.info() returns the error
+%       'Oversampling' size of the grid over that of the image, 1.25 to 2.5; default 0: one that meets the tolerance.
+%                      A 'Tolerance' that the given 'Width' and 'Oversampling' cannot meet is an error. Without a
+%                      'Tolerance', E.info() returns the error
 %       'Basis'        shape of a voxel: 'point' or 'box'
 %       'Voxels'       a list of voxels instead of the grid: their positions, [voxels dims], in voxels from the centre
 %       'Device'       'auto' (a GPU or the CPU, by estimated times), 'cpu', 'cuda'

@@ -150,7 +150,7 @@ pub struct Options {
     /// cost. An explicit tolerance that cannot be met is an error. Without an explicit tolerance,
     /// [`crate::PlanInfo::error`] reports the error, and an error above the default tolerance raises a warning.
     pub width: usize,
-    /// Ratio of grid size to image size, 1.25 to 2.5; 0 selects a value between 1.25 and 2 that meets the tolerance.
+    /// Ratio of grid size to image size, 1.25 to 2.5; 0 selects a value that meets the tolerance.
     /// The grid of each axis has the next larger size with a fast FFT, and is at least two windows wide.
     pub oversampling: f64,
     /// Number of CPU threads, including the calling thread; 0 for the number that the machine runs at once. If the

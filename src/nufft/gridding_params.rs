@@ -98,7 +98,7 @@ impl WindowRequest {
     /// Returns the oversamplings to consider.
     fn oversamplings(&self) -> Vec<f64> {
         match self.oversampling {
-            0.0 => default_oversamplings().collect(),
+            0.0 => all_oversamplings().collect(),
             requested => vec![requested],
         }
     }
@@ -120,8 +120,7 @@ impl WindowRequest {
             narrowest(&request, dims, sigma, self.tolerance, epsilon)
         };
         let mut remedies = Vec::new();
-        let max = default_oversamplings().last().expect("there are oversamplings");
-        let sigma = if self.oversampling == 0.0 { max } else { self.oversampling };
+        let sigma = if self.oversampling == 0.0 { MAX_OVERSAMPLING } else { self.oversampling };
         if self.width != 0 {
             let wider = allowed_widths(self.window, 2).find_map(|width| meets(width, sigma));
             remedies.extend(wider.map(|params| format!("a width of {}", params.shape.width())));
@@ -164,7 +163,7 @@ impl WindowRequest {
 
 /// Chooses window width and oversampling for an image of `dims` voxels. The choice meets the tolerance in a precision
 /// of machine epsilon `epsilon`, at the smallest `cost` of grid and width. If no oversampling is requested, it is
-/// between 1.25 and 2. If both width and oversampling are requested, the window is the most accurate one of these.
+/// between 1.25 and 2.5. If both width and oversampling are requested, the window is the most accurate one of these.
 ///
 /// A tolerance of 0 means [`defaults::TOLERANCE`], or the smallest error that the window reaches if that is larger.
 ///
@@ -263,11 +262,6 @@ fn all_oversamplings() -> impl Iterator<Item = f64> {
         .take_while(|sigma| *sigma <= MAX_OVERSAMPLING)
 }
 
-/// Returns the oversamplings to consider if the caller requests no value. Larger ones only need more memory.
-fn default_oversamplings() -> impl Iterator<Item = f64> {
-    all_oversamplings().take_while(|sigma| *sigma <= 2.0)
-}
-
 /// Returns the factor by which the expected error of a window must be below the tolerance.
 fn error_margin(window: Window) -> f64 {
     if window == Window::Bilinear {
@@ -289,7 +283,7 @@ fn allowed_widths(window: Window, first: usize) -> RangeInclusive<usize> {
 /// Returns the narrowest window that meets the tolerance, for each oversampling that has one.
 pub fn choices(window: Window, dims: &[usize], tolerance: f64, epsilon: f64) -> Vec<GriddingParams> {
     let request = WindowRequest::new(window, tolerance);
-    default_oversamplings().filter_map(|sigma| narrowest(&request, dims, sigma, tolerance, epsilon)).collect()
+    all_oversamplings().filter_map(|sigma| narrowest(&request, dims, sigma, tolerance, epsilon)).collect()
 }
 
 /// Returns the narrowest window that meets the tolerance at this oversampling, with the lowest sufficient degree. If

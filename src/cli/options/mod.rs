@@ -249,7 +249,7 @@ pub struct PlanArgs {
     #[arg(long, value_name = "CELLS", default_value_t = 0, help_heading = "Computation")]
     pub width: usize,
 
-    /// Ratio of the grid size to the image size, 1.25 to 2.5; 0: a ratio from 1.25 to 2 that meets the tolerance
+    /// Ratio of the grid size to the image size, 1.25 to 2.5; 0: a ratio that meets the tolerance
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true, help_heading = "Computation")]
     pub oversampling: f64,
 
