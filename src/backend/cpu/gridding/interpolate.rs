@@ -3,7 +3,7 @@
 use super::gridder::{Gridder, ThreadBuffers};
 use super::keys::unpack_key;
 use super::schedule::{TilePart, TilePlacement};
-use super::sorting::batches;
+use super::sorting::{batches, numbered_batches};
 use super::sparse_tiles::WindowInterpolationKernel;
 use super::taps::{with_vectors, Taps, CHUNK};
 use super::tiling::{WindowStrides, PREFETCHED_ROWS};
@@ -44,8 +44,9 @@ impl<T: SimdReal> Gridder<T> {
             let batches = share * batches / shares..(share + 1) * batches / shares;
             if !batches.is_empty() {
                 let values = &shared;
-                if self.schedule().tiles[part.tile].is_sparse(&self.tiling) {
-                    self.level.run_rows(WindowInterpolationKernel { gridder: self, part, grid, values, arrays, work });
+                if part.is_interpolated_from_grid(&self.tiling) {
+                    let kernel = WindowInterpolationKernel { gridder: self, part, batches, grid, values, arrays, work };
+                    self.level.run_rows(kernel);
                 } else {
                     let kernel = InterpolationKernel { gridder: self, part, batches, grid, values, arrays, work };
                     self.level.run_rows(kernel);
@@ -105,7 +106,9 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
                             // SAFETY: the taps have been written, and sorting.rs placed the sample inside the buffer.
                             let sum = unsafe {
                                 let cells = cells.add(2 * (array * buffer + cell as usize));
-                                window_sum::<T, A, N>(window, taps.from(i, layout.x_len), cells)
+                                window_sum::<T, A, N>(window, taps.from(i, layout.x_len), |y, z| {
+                                    cells.add(z * window.plane + y * window.row)
+                                })
                             };
                             sums[index] = sum;
                         }
@@ -120,7 +123,7 @@ impl<T: SimdReal> Kernel for InterpolationKernel<'_, T> {
 impl<T: SimdReal> InterpolationKernel<'_, T> {
     /// Returns the samples of each batch.
     fn batches(&self) -> impl Iterator<Item = Range<usize>> {
-        batches(&self.part.points).skip(self.batches.start).take(self.batches.len())
+        numbered_batches(&self.part.points, self.batches.clone())
     }
 
     /// Writes the sums of a batch. The caller's order is used because samples mostly follow one another in it.
@@ -316,5 +319,70 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Interpolates random samples from the grid and from copies of the tiles. Returns the number of samples for which
+    /// `interpolate` reads the grid.
+    fn compare_kernels<T: SimdReal>(level: Level, size: &[usize], width: usize, samples: usize) -> usize {
+        let threads = Threads::new(1).unwrap();
+        let mut state = 1u32;
+        let mut random = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            T::of(f64::from(state >> 8) / f64::from(1 << 24) - 0.5)
+        };
+        let k: Vec<Vec<T>> = size.iter().map(|_| (0..samples).map(|_| random()).collect()).collect();
+        let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
+        let g = Gridder::new(&threads, level, &k, size, &[vec![1.0; width]], 1, None).unwrap();
+        let grid: Vec<_> = (0..size.iter().product()).map(|_| Complex::new(random(), random())).collect();
+        let values = [0, 1].map(|kernel| {
+            let mut values = vec![Complex::new(T::of(f64::NAN), T::ZERO); samples];
+            let shared = SharedSlice::new(&mut values);
+            for part in &g.schedule().parts {
+                let mut work = g.work();
+                work.cells.fill(Complex::default());
+                let (batches, grid, values, work) = (0..batches(&part.points).len(), &grid, &shared, &mut work);
+                match kernel {
+                    0 => level.run_rows(InterpolationKernel {
+                        gridder: &g,
+                        part,
+                        batches,
+                        grid,
+                        values,
+                        arrays: 1,
+                        work,
+                    }),
+                    _ => level.run_rows(WindowInterpolationKernel {
+                        gridder: &g,
+                        part,
+                        batches,
+                        grid,
+                        values,
+                        arrays: 1,
+                        work,
+                    }),
+                }
+            }
+            values
+        });
+        assert!(values[0] == values[1], "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
+        let parts = g.schedule().parts.iter().filter(|part| part.is_interpolated_from_grid(&g.tiling));
+        parts.map(|part| part.points.len()).sum()
+    }
+
+    #[test]
+    fn the_grid_and_copies_of_tiles_have_the_same_sums() {
+        let (mut from_grid, mut all) = (0, 0);
+        for level in Level::all() {
+            for samples in [1, 100, 20_000] {
+                for width in [2, 3, 7, 16] {
+                    for size in [&[37, 40, 33][..], &[90, 32, 50], &[270, 70], &[32, 32]] {
+                        from_grid += compare_kernels::<f32>(level, size, width, samples);
+                        from_grid += compare_kernels::<f64>(level, size, width, samples);
+                        all += 2 * samples;
+                    }
+                }
+            }
+        }
+        assert!(from_grid > 0 && from_grid < all, "{from_grid} of {all}");
     }
 }

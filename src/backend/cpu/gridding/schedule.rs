@@ -46,6 +46,10 @@ fn part_share(tiling: &Tiling) -> usize {
 
 /// The windows of a sparse tile have at most one in this number of the cells of the buffer.
 const SPARSE_SHARE: usize = 2;
+/// The windows of a part that is interpolated from the grid have at most this number of times the cells of the buffer.
+/// Measured on 2 Intel threads with grids of 80^3 to 256 x 192 x 30 and 504^2 cells: 4 shortens transforms of few
+/// samples by up to a third, and 8 makes others up to 1.28 times as long.
+const INTERPOLATED_FROM_GRID: usize = 4;
 
 /// Minimum number of bytes of a call's values for [`PartOrder::BySample`]. Fewer remain in the processor's cache.
 const MIN_BYTES_BY_SAMPLE: usize = 8 << 20;
@@ -103,6 +107,13 @@ pub struct TilePart {
     pub index: usize,
     /// The part's samples in the sorted order.
     pub points: Range<usize>,
+}
+
+impl TilePart {
+    /// Returns whether its windows are interpolated from the grid, without a copy of the tile's cells.
+    pub fn is_interpolated_from_grid(&self, tiling: &Tiling) -> bool {
+        product(&[self.points.len(), tiling.block_len()]) <= product(&[INTERPOLATED_FROM_GRID, tiling.buffer_len()])
+    }
 }
 
 /// A tile and its place in the order.

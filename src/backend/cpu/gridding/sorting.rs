@@ -113,6 +113,11 @@ pub fn batches(points: &Range<usize>) -> impl ExactSizeIterator<Item = Range<usi
     (0..count).map(move |i| start + len * i / count..start + len * (i + 1) / count)
 }
 
+/// Returns the batches of a part with these numbers.
+pub fn numbered_batches(points: &Range<usize>, numbers: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    batches(points).skip(numbers.start).take(numbers.len())
+}
+
 /// Returns the maximum number of samples of a batch, among `samples` samples.
 pub fn longest_batch(tiling: &Tiling, samples: usize) -> usize {
     BATCH.min(longest_part(tiling, samples)).min(samples)

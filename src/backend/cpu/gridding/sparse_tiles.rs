@@ -1,15 +1,19 @@
-//! Sparse tiles: clearing the tile's buffer and adding it to the grid, or copying it from the grid, would take longer
-//! than its few samples. Their windows are one after another in the buffer, in rows of whole vectors.
+//! Tiles of few samples: clearing the tile's buffer and adding it to the grid, or copying it from the grid, would take
+//! longer than its samples. Spreading writes their windows one after another to the buffer, in rows of whole vectors.
+//! Interpolation reads the grid itself.
 
 use super::gridder::{Gridder, ThreadBuffers};
 use super::keys::unpack_key;
 use super::merging::TileBuffer;
 use super::schedule::{ScheduledTile, TilePart, TilePlacement};
-use super::taps::{with_vectors, CHUNK};
+use super::sorting::numbered_batches;
+use super::taps::{with_vectors, Taps, CHUNK};
 use super::windows::{add, add_cells, window_sum};
 use crate::backend::cpu::simd::{Arith, Kernel, SimdReal, Vector};
+use crate::base::sizes::product;
 use crate::base::workers::SharedSlice;
 use num_complex::Complex;
+use std::ops::Range;
 
 /// The spreading of a sparse tile: writes the window of each sample, multiplied by its value.
 pub struct WindowSpreadKernel<'a, T> {
@@ -89,10 +93,11 @@ pub fn add_windows<T: SimdReal>(
     }
 }
 
-/// The interpolation of a sparse tile: copies the cells of each window from the grids, and sums them.
+/// The interpolation of some batches of a part of few samples: sums the cells of the grids under each window.
 pub struct WindowInterpolationKernel<'a, T> {
     pub gridder: &'a Gridder<T>,
     pub part: &'a TilePart,
+    pub batches: Range<usize>,
     pub grid: &'a [Complex<T>],
     pub values: &'a SharedSlice<'a, Complex<T>>,
     pub arrays: usize,
@@ -103,27 +108,26 @@ impl<T: SimdReal> Kernel for WindowInterpolationKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]
-    fn run<A: Arith>(mut self) {
-        let g = self.gridder;
-        let (points, block, layout) = (self.part.points.clone(), g.block_len(), g.layout());
-        let order = &g.samples.order[points.clone()];
-        (0..self.arrays).for_each(|array| self.copy_windows(array));
+    fn run<A: Arith>(self) {
+        let WindowInterpolationKernel { gridder: g, part, work, .. } = self;
+        let layout = g.layout();
+        let placement = TilePlacement::new(&g.tiling, &g.schedule().tiles[part.tile]);
+        let cells = product(&g.tiling.size);
         with_vectors!(layout.window_vectors, A, [1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16], N => {
-            for first in points.clone().step_by(CHUNK) {
-                let count = CHUNK.min(points.end - first);
-                let taps = g.taps(first, count, false, &mut self.work.taps);
-                for array in 0..self.arrays {
-                    let windows = array * g.buffer_len() + (first - points.start) * block;
+            for batch in numbered_batches(&part.points, self.batches) {
+                let order = &g.samples.order[batch.clone()];
+                for first in batch.clone().step_by(CHUNK) {
+                    let count = CHUNK.min(batch.end - first);
+                    let taps = g.taps(first, count, false, &mut work.taps);
                     for (i, &key) in g.samples.keys[first..first + count].iter().enumerate() {
                         let (cell, index) = unpack_key(key);
-                        let start = windows + i * block + (cell as usize & (layout.cells - 1));
-                        // SAFETY: the taps have been written, and the buffer has a vector behind the last window. Every
-                        // sample belongs to one part.
-                        unsafe {
-                            let cells = self.work.cells[start..].as_ptr().cast();
-                            let taps = taps.from(i, layout.x_len);
-                            let sum = window_sum::<T, A, N>(g.tiling.block_window(), taps, cells);
-                            self.values.set(array * g.count() + order[index] as usize, sum);
+                        for (array, grid) in self.grid.chunks_exact(cells).take(self.arrays).enumerate() {
+                            // SAFETY: the taps have been written. Every sample belongs to one batch of one part.
+                            unsafe {
+                                let taps = taps.from(i, layout.x_len);
+                                let sum = sum_in_grid::<T, A, N>(g, &placement, cell as usize, taps, grid, &mut work.cells);
+                                self.values.set(array * g.count() + order[index] as usize, sum);
+                            }
                         }
                     }
                 }
@@ -132,34 +136,46 @@ impl<T: SimdReal> Kernel for WindowInterpolationKernel<'_, T> {
     }
 }
 
-impl<T: SimdReal> WindowInterpolationKernel<'_, T> {
-    /// Copies the cells of each window from the grid of an array to its buffer, from the vector on in which it starts.
-    #[inline(always)]
-    fn copy_windows(&mut self, array: usize) {
-        let g = self.gridder;
-        let [gx, gy, gz] = g.tiling.size;
-        let height = g.tiling.taps[1];
-        let placement = TilePlacement::new(&g.tiling, &g.schedule().tiles[self.part.tile]);
-        let row_len = g.layout().row_vectors * g.layout().cells;
-        let points = self.part.points.clone();
-        let grid = &self.grid[array * gx * gy * gz..][..gx * gy * gz];
-        let cells = &mut self.work.cells[array * g.buffer_len()..][..g.buffer_len()];
-        let (windows, behind) = cells.split_at_mut(points.len() * g.block_len());
-        let windows = windows.chunks_exact_mut(g.block_len());
-        for (&key, window) in g.samples.keys[points].iter().zip(windows) {
-            let [x, y, z] = g.tiling.vector_start(unpack_key(key).0 as usize);
-            for (line, to) in window.chunks_exact_mut(row_len).enumerate() {
-                let row = &grid[placement.row(z + line / height, y + line % height)..][..gx];
-                let mut done = 0;
-                while done < row_len {
-                    let start = (placement.origin[0] + x + done) % gx;
-                    let len = (row_len - done).min(gx - start);
-                    to[done..done + len].copy_from_slice(&row[start..start + len]);
-                    done += len;
-                }
-            }
-        }
-        // The last row is loaded in whole vectors from any cell of its first vector on.
-        behind[..g.layout().cells].fill(Complex::default());
+/// Returns the sum of the cells of a grid under the window, `N` vectors wide, that starts at a cell of a tile.
+///
+/// # Safety
+/// `taps` must be the sample's taps.
+#[inline(always)]
+unsafe fn sum_in_grid<T: SimdReal, A: Arith, const N: usize>(
+    g: &Gridder<T>,
+    placement: &TilePlacement,
+    cell: usize,
+    taps: Taps<T>,
+    grid: &[Complex<T>],
+    buffer: &mut [Complex<T>],
+) -> Complex<T> {
+    let [gx, gy, gz] = g.tiling.size;
+    let window = g.tiling.block_window();
+    let position = g.tiling.position(cell);
+    let [x, y, z] = [0, 1, 2].map(|axis| placement.origin[axis] + position[axis]);
+    let row = |jy, jz| (wrapped(z + jz, gz) * gy + wrapped(y + jy, gy)) * gx;
+    // Whole vectors are loaded. The cells behind a window are finite: see `interpolate`.
+    let loaded = N * g.layout().cells;
+    if x + loaded <= gx {
+        assert!(grid.len() == gx * gy * gz);
+        // SAFETY: the caller promises the taps. All vectors of a row of the window are in the row of the grid.
+        return unsafe { window_sum::<T, A, N>(window, taps, |jy, jz| grid.as_ptr().add(row(jy, jz) + x).cast()) };
+    }
+    let cells = &mut buffer[..window.height * window.depth * loaded];
+    for (line, to) in cells.chunks_exact_mut(loaded).enumerate() {
+        let from = &grid[row(line % window.height, line / window.height)..][..gx];
+        to.iter_mut().zip(from.iter().cycle().skip(x)).for_each(|(to, from)| *to = *from);
+    }
+    // SAFETY: the caller promises the taps. The rows of the window are one after another in the buffer.
+    unsafe { window_sum::<T, A, N>(window, taps, |jy, jz| cells[(jz * window.height + jy) * loaded..].as_ptr().cast()) }
+}
+
+/// Returns the index on an axis of `count` cells of an index below twice that.
+#[inline(always)]
+fn wrapped(index: usize, count: usize) -> usize {
+    if index >= count {
+        index - count
+    } else {
+        index
     }
 }

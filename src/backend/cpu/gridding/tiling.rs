@@ -167,12 +167,17 @@ impl Tiling {
         product(&[self.layout.row_vectors, self.layout.cells, self.taps[1], self.taps[2]])
     }
 
+    /// Returns the position in a tile's buffer of a cell.
+    #[inline(always)]
+    pub fn position(&self, cell: usize) -> [usize; 3] {
+        let [row, rows, _] = self.extent;
+        [cell % row, cell / row % rows, cell / (row * rows)]
+    }
+
     /// Returns the position in a tile's buffer of the vector in which a window starts, given its first cell.
     #[inline(always)]
     pub fn vector_start(&self, cell: usize) -> [usize; 3] {
-        let [row, rows, _] = self.extent;
-        let at = cell & !(self.layout.cells - 1);
-        [at % row, at / row % rows, at / (row * rows)]
+        self.position(cell & !(self.layout.cells - 1))
     }
 
     /// Returns whether interpolation loads rows in whole vectors of the tile, which samples share (see interpolate.rs).

@@ -93,27 +93,28 @@ pub fn add_cells<T: SimdReal>(cells: &mut [Complex<T>], sums: &[Complex<T>]) {
     cells.iter_mut().zip(sums).for_each(|(cell, sum)| *cell += *sum);
 }
 
-/// Returns the sum of the cells from `first` on under one sample's window, `N` vectors wide.
+/// Returns the sum of cells under one sample's window, `N` vectors wide. `row` returns the first cell of the window's row
+/// at y in plane z.
 ///
 /// # Safety
-/// `taps` must be the sample's taps, and its window must be inside the buffer.
+/// `taps` must be the sample's taps, and `N` vectors readable from each of the window's rows on.
 #[inline(always)]
 pub unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
     w: WindowStrides,
     taps: Taps<T>,
-    first: *const T,
+    row: impl Fn(usize, usize) -> *const T,
 ) -> Complex<T> {
     let lanes = T::V::<A>::LANES;
     let zero = T::V::<A>::splat(T::ZERO);
-    // SAFETY: the caller promises the taps, and a window inside the buffer.
+    // SAFETY: the caller promises the taps, and rows of readable cells.
     unsafe {
         let mut sum = [zero; N];
         if w.depth == 1 {
-            sum = plane_sum::<T, A, N>(w, taps.y, first);
+            sum = plane_sum::<T, A, N>(w.height, taps.y, |y| row(y, 0));
         } else {
             for jz in 0..w.depth {
                 let factor = T::V::<A>::splat(*taps.z.add(jz * CHUNK));
-                let plane = plane_sum::<T, A, N>(w, taps.y, first.add(jz * w.plane));
+                let plane = plane_sum::<T, A, N>(w.height, taps.y, |y| row(y, jz));
                 for (sum, plane) in sum.iter_mut().zip(plane) {
                     *sum = plane.fma(factor, *sum);
                 }
@@ -127,24 +128,25 @@ pub unsafe fn window_sum<T: SimdReal, A: Arith, const N: usize>(
     }
 }
 
-/// Returns the sums over y of the rows of a plane, from `first` on.
+/// Returns the sums over y of the rows of a plane.
 ///
 /// # Safety
-/// As for [`window_sum`]: `y` must be the sample's taps, and the rows must be inside the buffer.
+/// As for [`window_sum`]: `y` must be the sample's taps, and `N` vectors readable from each of `height` rows on.
 #[inline(always)]
 unsafe fn plane_sum<T: SimdReal, A: Arith, const N: usize>(
-    w: WindowStrides,
+    height: usize,
     y: *const T,
-    first: *const T,
+    row: impl Fn(usize) -> *const T,
 ) -> [T::V<A>; N] {
     let lanes = T::V::<A>::LANES;
     let mut sum = [T::V::<A>::splat(T::ZERO); N];
-    for jy in 0..w.height {
-        // SAFETY: the caller promises the taps, and rows inside the buffer.
+    for jy in 0..height {
+        // SAFETY: the caller promises the taps, and rows of readable cells.
         unsafe {
             let factor = T::V::<A>::splat(*y.add(jy * CHUNK));
+            let row = row(jy);
             for (v, sum) in sum.iter_mut().enumerate() {
-                *sum = T::V::<A>::load(first.add(jy * w.row + v * lanes)).fma(factor, *sum);
+                *sum = T::V::<A>::load(row.add(v * lanes)).fma(factor, *sum);
             }
         }
     }
