@@ -282,6 +282,10 @@ pub trait Backend<T: Real>: Send + Sync + Sized + 'static {
     fn grid_sizes(&self) -> GridSizes {
         GridSizes::default()
     }
+    /// Returns the largest oversampling that may be chosen if the caller requests none; 0 means any.
+    fn largest_oversampling(&self) -> f64 {
+        0.0
+    }
     /// Estimates the time of a convolution with Q, in nanoseconds.
     fn convolution_cost(&self, dims: &[usize]) -> f64;
 

@@ -40,12 +40,14 @@ pub struct WindowRequest {
     pub oversampling: f64,
     /// The sizes of grids that are fast.
     pub sizes: GridSizes,
+    /// Largest oversampling to choose; 0 means the largest one of the windows. Only the caller requests larger ones.
+    pub largest_oversampling: f64,
 }
 
 impl From<&Options> for WindowRequest {
     fn from(options: &Options) -> Self {
         let Options { window, tolerance, width, oversampling, .. } = *options;
-        WindowRequest { window, tolerance, width, oversampling, sizes: GridSizes::default() }
+        WindowRequest { window, tolerance, width, oversampling, ..WindowRequest::default() }
     }
 }
 
@@ -98,7 +100,11 @@ impl WindowRequest {
     /// Returns the oversamplings to consider.
     fn oversamplings(&self) -> Vec<f64> {
         match self.oversampling {
-            0.0 => all_oversamplings().collect(),
+            0.0 => {
+                let largest =
+                    if self.largest_oversampling == 0.0 { MAX_OVERSAMPLING } else { self.largest_oversampling };
+                all_oversamplings().take_while(|sigma| *sigma <= largest).collect()
+            }
             requested => vec![requested],
         }
     }
@@ -120,7 +126,7 @@ impl WindowRequest {
             narrowest(&request, dims, sigma, self.tolerance, epsilon)
         };
         let mut remedies = Vec::new();
-        let sigma = if self.oversampling == 0.0 { MAX_OVERSAMPLING } else { self.oversampling };
+        let sigma = self.oversamplings().last().copied().expect("there are oversamplings");
         if self.width != 0 {
             let wider = allowed_widths(self.window, 2).find_map(|width| meets(width, sigma));
             remedies.extend(wider.map(|params| format!("a width of {}", params.shape.width())));
@@ -163,7 +169,7 @@ impl WindowRequest {
 
 /// Chooses window width and oversampling for an image of `dims` voxels. The choice meets the tolerance in a precision
 /// of machine epsilon `epsilon`, at the smallest `cost` of grid and width. If no oversampling is requested, it is
-/// between 1.25 and 2.5. If both width and oversampling are requested, the window is the most accurate one of these.
+/// between 1.25 and the largest one to choose. If both width and oversampling are requested, the window is the most accurate one of these.
 ///
 /// A tolerance of 0 means [`defaults::TOLERANCE`], or the smallest error that the window reaches if that is larger.
 ///
@@ -450,6 +456,25 @@ mod tests {
                         assert_eq!(cost(&chosen), least, "{window:?} {dims:?} {tolerance}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn no_larger_oversampling_is_chosen() {
+        // The narrowest window is the cheapest.
+        let width_of = |_: &[usize], width: usize| width as f64;
+        for dims in [&[128usize, 128, 128][..], &[256, 256], &[64, 500]] {
+            for tolerance in [1e-2, 3e-4, 1e-5] {
+                let found = [0.0, 2.0, 1.5].map(|largest_oversampling| {
+                    let request =
+                        WindowRequest { largest_oversampling, ..WindowRequest::new(Window::Minimax, tolerance) };
+                    choose(request, dims, f64::EPSILON, width_of).unwrap()
+                });
+                let widths = found.each_ref().map(|params| params.shape.width());
+                assert!(widths.is_sorted() && widths[0] < widths[2], "{widths:?}");
+                let [_, two, less] = found.map(|params| params.oversampling(dims));
+                assert!(two < 2.1 && less < 1.6, "{two} {less}");
             }
         }
     }

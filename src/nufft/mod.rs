@@ -54,7 +54,8 @@ impl<T: Real, B: Backend<T>> Nufft<T, B> {
     /// Chooses window and grid for `samples` samples.
     pub fn choose(backend: &B, request: WindowRequest, dims: &[usize], samples: usize) -> Result<GriddingParams> {
         let cost = |grid: &[usize], width: usize| backend.transform_cost(grid, dims, samples, width);
-        choose(WindowRequest { sizes: backend.grid_sizes(), ..request }, dims, T::EPSILON, cost)
+        let (sizes, largest_oversampling) = (backend.grid_sizes(), backend.largest_oversampling());
+        choose(WindowRequest { sizes, largest_oversampling, ..request }, dims, T::EPSILON, cost)
     }
 
     /// Returns the bytes that [`Nufft::new`] allocates: `batch_size` oversampled grids, the sorted samples, and

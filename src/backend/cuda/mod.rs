@@ -266,6 +266,9 @@ impl<T: Real> Backend<T> for Cuda<T> {
     fn transform_cost(&self, grid: &[usize], dims: &[usize], samples: usize, width: usize) -> f64 {
         cost::transform(grid, dims, samples, width, size_of::<T>())
     }
+    fn largest_oversampling(&self) -> f64 {
+        cost::LARGEST_OVERSAMPLING
+    }
     fn convolution_cost(&self, dims: &[usize]) -> f64 {
         cost::convolution(dims, size_of::<T>())
     }
