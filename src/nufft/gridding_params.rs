@@ -169,7 +169,8 @@ impl WindowRequest {
 
 /// Chooses window width and oversampling for an image of `dims` voxels. The choice meets the tolerance in a precision
 /// of machine epsilon `epsilon`, at the smallest `cost` of grid and width. If no oversampling is requested, it is
-/// between 1.25 and the largest one to choose. If both width and oversampling are requested, the window is the most accurate one of these.
+/// between 1.25 and the largest one to choose. If both width and oversampling are requested, the window is the most
+/// accurate one of these.
 ///
 /// A tolerance of 0 means [`defaults::TOLERANCE`], or the smallest error that the window reaches if that is larger.
 ///

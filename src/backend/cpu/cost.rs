@@ -6,11 +6,11 @@ use crate::base::fft_size::next_fast_size;
 
 /// Estimates the nanoseconds of an adjoint on one thread, with reals of `real` bytes.
 ///
-/// The constants were fitted to 333 random cases on 2 Intel threads with AVX-512, in 2D and 3D, f32 and f64, each with
-/// all pairs of width and oversampling (1.25 to 2.5) that meet its tolerance. An adjoint and a forward transform at the
-/// cheapest pair take 1.3 % longer than at the fastest one in the mean; nine in ten take at most 4 % longer, all at most
-/// 24 %. (examples/stages.rs measures the stages.) The ratio of gridding to FFT is similar on AMD (Zen 4). Only ratios
-/// matter, and they vary less between machines than times do.
+/// The constants were fitted to 333 random cases on 2 Intel threads with AVX-512, in 2D and 3D, f32 and f64. Each had
+/// all pairs of width and oversampling (1.25 to 2.5) that meet its tolerance. In the mean, transforms at the cheapest
+/// pair take 1.3 % longer than at the fastest one, and at most 24 %. (examples/stages.rs measures the stages.) The
+/// ratio of gridding to FFT is similar on AMD (Zen 4). Only ratios matter, and they vary less between machines than
+/// times do.
 pub fn transform(grid: &[usize], dims: &[usize], samples: usize, width: usize, real: usize) -> f64 {
     // Time per sample at any width, per vector of a window's row, and per grid cell for the addition of tiles.
     const SAMPLE: f64 = 5.7;

@@ -47,8 +47,8 @@ fn part_share(tiling: &Tiling) -> usize {
 /// The windows of a sparse tile have at most one in this number of the cells of the buffer.
 const SPARSE_SHARE: usize = 2;
 /// The windows of a part that is interpolated from the grid have at most this number of times the cells of the buffer.
-/// Measured on 2 Intel threads with grids of 80^3 to 256 x 192 x 30 and 504^2 cells: 4 shortens transforms of few
-/// samples by up to a third, and 8 makes others up to 1.28 times as long.
+/// Measured on 2 Intel threads in 2D and 3D: 4 makes transforms of few samples up to a third shorter, and 8 makes
+/// others up to 1.28 times as long.
 const INTERPOLATED_FROM_GRID: usize = 4;
 
 /// Minimum number of bytes of a call's values for [`PartOrder::BySample`]. Fewer remain in the processor's cache.

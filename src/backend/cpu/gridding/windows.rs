@@ -93,8 +93,8 @@ pub fn add_cells<T: SimdReal>(cells: &mut [Complex<T>], sums: &[Complex<T>]) {
     cells.iter_mut().zip(sums).for_each(|(cell, sum)| *cell += *sum);
 }
 
-/// Returns the sum of cells under one sample's window, `N` vectors wide. `row` returns the first cell of the window's row
-/// at y in plane z.
+/// Returns the sum of cells under one sample's window, `N` vectors wide. `row(y, z)` returns the first cell of a row of
+/// the window.
 ///
 /// # Safety
 /// `taps` must be the sample's taps, and `N` vectors readable from each of the window's rows on.
