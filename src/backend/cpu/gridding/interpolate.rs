@@ -340,26 +340,13 @@ mod tests {
             for part in &g.schedule().parts {
                 let mut work = g.work();
                 work.cells.fill(Complex::default());
-                let (batches, grid, values, work) = (0..batches(&part.points).len(), &grid, &shared, &mut work);
+                let (gridder, arrays, batches) = (&g, 1, 0..batches(&part.points).len());
+                let (grid, values, work) = (&grid, &shared, &mut work);
                 match kernel {
-                    0 => level.run_rows(InterpolationKernel {
-                        gridder: &g,
-                        part,
-                        batches,
-                        grid,
-                        values,
-                        arrays: 1,
-                        work,
-                    }),
-                    _ => level.run_rows(WindowInterpolationKernel {
-                        gridder: &g,
-                        part,
-                        batches,
-                        grid,
-                        values,
-                        arrays: 1,
-                        work,
-                    }),
+                    0 => level.run_rows(InterpolationKernel { gridder, part, batches, grid, values, arrays, work }),
+                    _ => {
+                        level.run_rows(WindowInterpolationKernel { gridder, part, batches, grid, values, arrays, work })
+                    }
                 }
             }
             values
