@@ -157,17 +157,18 @@ unsafe fn sum_in_grid<T: SimdReal, A: Arith, const N: usize>(
     // Whole vectors are loaded. The cells behind a window are finite: see `interpolate`.
     let loaded = N * g.layout().cells;
     if x + loaded <= gx {
-        assert!(grid.len() == gx * gy * gz);
-        // SAFETY: the caller promises the taps. All vectors of a row of the window are in the row of the grid.
-        return unsafe { window_sum::<T, A, N>(window, taps, |jy, jz| grid.as_ptr().add(row(jy, jz) + x).cast()) };
+        let from = |jy, jz| grid[row(jy, jz) + x..][..loaded].as_ptr().cast();
+        // SAFETY: the caller promises the taps. The loaded cells are in the grid.
+        return unsafe { window_sum::<T, A, N>(window, taps, from) };
     }
     let cells = &mut buffer[..window.height * window.depth * loaded];
     for (line, to) in cells.chunks_exact_mut(loaded).enumerate() {
         let from = &grid[row(line % window.height, line / window.height)..][..gx];
         to.iter_mut().zip(from.iter().cycle().skip(x)).for_each(|(to, from)| *to = *from);
     }
-    // SAFETY: the caller promises the taps. The rows of the window are one after another in the buffer.
-    unsafe { window_sum::<T, A, N>(window, taps, |jy, jz| cells[(jz * window.height + jy) * loaded..].as_ptr().cast()) }
+    let from = |jy, jz| cells[(jz * window.height + jy) * loaded..][..loaded].as_ptr().cast();
+    // SAFETY: the caller promises the taps. The loaded cells are in the buffer.
+    unsafe { window_sum::<T, A, N>(window, taps, from) }
 }
 
 /// Returns the index on an axis of `count` cells of an index below twice that.
