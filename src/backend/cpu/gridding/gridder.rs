@@ -1,7 +1,7 @@
 //! The samples of a plan, sorted for one grid and window, and the buffers of the threads.
 
 use super::merging::{MergeProgress, TileBuffer};
-use super::schedule::{longest_part, PartOrder, Schedule};
+use super::schedule::{PartOrder, Schedule};
 use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
@@ -31,8 +31,8 @@ pub struct Gridder<T> {
     /// Whether the threads share the grid's rows after all tiles are complete. Otherwise, each tile is added to the
     /// grid when the neighbours before it have been added. The bits are the same.
     ///
-    /// With few tiles of a colour, most threads would wait: on 16 threads, 19,231 samples to 48 x 46 x 46 took twice as
-    /// long. Tiles of many parts are added while parts of others are summed, and sparse tiles are not added by rows.
+    /// With few tiles of a colour, most threads would wait. In 3D, transforms of few samples then take up to three
+    /// times as long on 16 threads, and up to 1.5 times on 2.
     pub(super) merges_by_rows: bool,
     /// Whether the grid is cleared at once, because most tiles are empty or windows have few cells. Otherwise the first
     /// tile that reaches a cell stores its sum there.
@@ -71,9 +71,12 @@ const MAX_SPARE_BYTES: usize = 16 << 20;
 /// Minimum number of the grid's cells for each cell of a window if the grid is cleared at once. Cells of more windows
 /// should be in the cache when they are added to.
 const CELLS_PER_WINDOW_CELL: usize = 4;
-/// Minimum number of threads for each tile of a colour if the grid's rows are shared. With fewer, adding whole tiles
-/// keeps enough of them busy.
-const THREADS_PER_TILE: usize = 4;
+/// Minimum number of threads for each tile of a colour if the grid's rows are shared, in 2D and in 3D. With fewer,
+/// adding whole tiles keeps enough of them busy. Measured with 2, 8 and 16 threads (Intel, AVX-512).
+const THREADS_PER_TILE: [usize; 2] = [4, 2];
+/// Minimum number of threads for each array if several arrays are one task each, since threads that wait process other
+/// arrays.
+const THREADS_PER_ARRAY: usize = 4;
 
 /// Number of threads of a gridder, and how a call divides its arrays among them.
 #[derive(Clone, Copy)]
@@ -92,17 +95,15 @@ impl CallShape {
         CallShape { threads, together, spreadings }
     }
 
-    /// Returns whether `samples` samples may be merged by rows: see [`Gridder::merges_by_rows`].
-    fn may_merge_by_rows<T>(&self, tiling: &Tiling, samples: usize) -> bool {
+    /// Returns whether tiles are merged by rows: see [`Gridder::merges_by_rows`]. Their totals take at most twice the
+    /// memory of the threads' buffers.
+    fn merges_by_rows(&self, tiling: &Tiling) -> bool {
         let counts = tiling.counts();
-        let tiles = product(&counts);
-        let of_one_colour = tiles >> counts.iter().filter(|&&count| count > 1).count();
-        let bytes = product(&[tiles, self.together, tiling.buffer_len(), size_of::<Complex<T>>()]);
-        let has_single_parts = samples <= product(&[tiles, longest_part(tiling, samples)]);
-        tiles > 1
-            && product(&[THREADS_PER_TILE, of_one_colour, self.spreadings]) <= self.threads
-            && bytes <= MAX_SPARE_BYTES
-            && has_single_parts
+        let of_one_colour = product(&counts) >> counts.iter().filter(|&&count| count > 1).count();
+        let per_tile = THREADS_PER_TILE[usize::from(tiling.taps[2] > 1)];
+        let per_array = if self.spreadings > 1 { THREADS_PER_ARRAY } else { 2 };
+        let threads = self.threads / self.spreadings;
+        product(&counts) > 1 && threads >= per_array && threads >= product(&[per_tile, of_one_colour])
     }
 
     /// Returns the order of the parts of `samples` samples.
@@ -133,7 +134,7 @@ impl BufferLengths {
         let helpful = if shape.threads > 1 { shape.threads.div_ceil(shape.spreadings) } else { 0 };
         let helpful = helpful.min(MAX_SPARE_BYTES / AlignedArena::bytes::<Complex<T>>(cells).max(1));
         let tiles = product(&tiling.counts());
-        let totals = if shape.may_merge_by_rows::<T>(tiling, samples) { tiles } else { 0 };
+        let totals = if shape.merges_by_rows(tiling) { tiles } else { 0 };
         BufferLengths {
             cells,
             blocks: per_array(tiling.block_len()),
@@ -251,9 +252,8 @@ impl<T: SimdReal> Gridder<T> {
             None => Arc::new(GriddingBuffers::new(shape, sizes)?),
         };
         let polynomials = Polynomials::new(window)?;
-        let Schedule { parts, tiles, .. } = &samples.schedule;
-        let has_single_dense_parts = parts.len() == tiles.len() && !tiles.iter().any(|tile| tile.is_sparse(&tiling));
-        let merges_by_rows = has_single_dense_parts && shape.may_merge_by_rows::<T>(&tiling, count);
+        let tiles = &samples.schedule.tiles;
+        let merges_by_rows = shape.merges_by_rows(&tiling);
         let empty_tiles = tiles.iter().filter(|tile| tile.points.is_empty()).count();
         let of_windows = product(&[CELLS_PER_WINDOW_CELL, count, tiling.block_len()]);
         let clears_first = 2 * empty_tiles >= tiles.len() || of_windows <= product(grid);

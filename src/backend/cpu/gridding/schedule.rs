@@ -194,6 +194,14 @@ impl TilePlacement {
         start..start + gy
     }
 
+    /// Returns whether the plane that contains the buffer's plane z has some of the grid's rows `rows`, which are numbered
+    /// through all planes.
+    #[inline(always)]
+    pub fn reaches_rows(&self, z: usize, rows: &Range<usize>) -> bool {
+        let plane = self.plane(z);
+        rows.start < plane.end && plane.start < rows.end
+    }
+
     /// Returns the grid's row, numbered through all planes, that contains the buffer's row y of plane z.
     #[inline(always)]
     pub fn row_number(&self, z: usize, y: usize) -> usize {

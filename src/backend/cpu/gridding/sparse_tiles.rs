@@ -59,7 +59,7 @@ impl<T: SimdReal> Kernel for WindowSpreadKernel<'_, T> {
     }
 }
 
-/// Adds the windows of a sparse tile to the grid.
+/// Adds the windows of a sparse tile to those rows of the grids that are among `rows`, numbered through all planes.
 #[inline(always)]
 pub fn add_windows<T: SimdReal>(
     g: &Gridder<T>,
@@ -67,9 +67,10 @@ pub fn add_windows<T: SimdReal>(
     windows: &TileBuffer<T>,
     grid: &SharedSlice<'_, Complex<T>>,
     arrays: usize,
+    rows: &Range<usize>,
 ) {
     let [gx, gy, gz] = g.tiling.size;
-    let height = g.tiling.taps[1];
+    let [_, height, depth] = g.tiling.taps;
     let placement = TilePlacement::new(&g.tiling, tile);
     let row_len = g.layout().row_vectors * g.layout().cells;
     for array in 0..arrays {
@@ -80,13 +81,21 @@ pub fn add_windows<T: SimdReal>(
             let len = row_len.min(placement.reached_cells(0) - x);
             let start = (placement.origin[0] + x) % gx;
             let len_to_end = len.min(gx - start);
-            for (line, from) in window.chunks_exact(row_len).enumerate() {
-                let to = array * gx * gy * gz + placement.row(z + line / height, y + line % height);
-                let (from, from_start) = from[..len].split_at(len_to_end);
-                // SAFETY: the neighbours that share these cells are added before or after this tile, see merging.rs.
-                unsafe {
-                    add_cells(grid.part(to + start, from.len()), from);
-                    add_cells(grid.part(to, from_start.len()), from_start);
+            for jz in (0..depth).filter(|jz| placement.reaches_rows(z + jz, rows)) {
+                let plane = window[jz * height * row_len..].chunks_exact(row_len).take(height);
+                for (jy, from) in plane.enumerate() {
+                    let row = placement.row_number(z + jz, y + jy);
+                    if !rows.contains(&row) {
+                        continue;
+                    }
+                    let to = (array * gy * gz + row) * gx;
+                    let (from, from_start) = from[..len].split_at(len_to_end);
+                    // SAFETY: the neighbours that share these cells are added before or after this tile, see
+                    // merging.rs. If rows are shared, only this thread adds tiles to its rows.
+                    unsafe {
+                        add_cells(grid.part(to + start, from.len()), from);
+                        add_cells(grid.part(to, from_start.len()), from_start);
+                    }
                 }
             }
         }

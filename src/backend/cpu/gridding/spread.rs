@@ -285,7 +285,7 @@ struct MergeKernel<'a, T> {
     total: &'a TileBuffer<T>,
     grid: &'a SharedSlice<'a, Complex<T>>,
     arrays: usize,
-    /// Rows of a grid, numbered through all planes: all of them for a sparse tile.
+    /// Rows of a grid, numbered through all planes.
     rows: Range<usize>,
 }
 
@@ -301,7 +301,7 @@ impl<T: SimdReal> Kernel for MergeKernel<'_, T> {
             (0..arrays).for_each(|array| self.rows(&placement, array, is_sparse));
         }
         if is_sparse {
-            add_windows(g, tile, total, grid, arrays);
+            add_windows(g, tile, total, grid, arrays, &self.rows);
         }
     }
 }
@@ -310,11 +310,7 @@ impl<T: SimdReal> MergeKernel<'_, T> {
     /// Adds the rows of an array's buffer that are among `rows`. Clears the cells of a sparse tile.
     #[inline(always)]
     fn rows(&self, placement: &TilePlacement, array: usize, is_sparse: bool) {
-        for (rz, z) in placement.lines(2) {
-            let plane = placement.plane(z);
-            if plane.end <= self.rows.start || self.rows.end <= plane.start {
-                continue;
-            }
+        for (rz, z) in placement.lines(2).filter(|(_, z)| placement.reaches_rows(*z, &self.rows)) {
             for (ry, y) in placement.lines(1) {
                 if self.rows.contains(&placement.row_number(z, y)) {
                     self.row(placement, array, [ry, rz], [y, z], is_sparse);
@@ -364,21 +360,28 @@ mod tests {
     use super::*;
     use crate::backend::cpu::simd::Level;
     use crate::base::random::SplitMix64;
+    use crate::base::sizes::product;
 
-    /// Compares spreading on 16 threads with one thread. Returns whether the rows were shared.
-    fn check<T: SimdReal>(level: Level, size: &[usize], width: usize, samples: usize, random: &mut SplitMix64) -> bool {
+    /// Compares spreading of several arrays on 16 threads with one thread. Returns whether the rows were shared.
+    fn check<T: SimdReal>(
+        level: Level,
+        (size, width): (&[usize], usize),
+        (samples, arrays): (usize, usize),
+        random: &mut SplitMix64,
+    ) -> bool {
         let mut numbers = |count: usize| -> Vec<T> { (0..count).map(|_| T::of(random.uniform() - 0.5)).collect() };
         let k: Vec<Vec<T>> = size.iter().map(|_| numbers(samples)).collect();
         let k: Vec<&[T]> = k.iter().map(|axis| &axis[..]).collect();
-        let values = numbers(2 * samples);
+        let values = numbers(2 * arrays * samples);
         let values: Vec<_> = values.chunks_exact(2).map(|z| Complex::new(z[0], z[1])).collect();
         let window: Vec<Vec<f64>> =
             (0..3).map(|power| (0..width).map(|tap| (1.7 * (tap + power) as f64).cos()).collect()).collect();
         let spread = |count: usize| {
             let threads = Threads::new(count).unwrap();
-            let gridder = Gridder::new(&threads, level, &k, size, &window, 1, None).unwrap();
+            let gridder = Gridder::new(&threads, level, &k, size, &window, arrays, None).unwrap();
+            assert!(arrays == 1 || !gridder.has_task_per_array(&threads, arrays));
             let spread = || {
-                let mut grid = vec![Complex::new(T::of(f64::NAN), T::of(f64::NAN)); size.iter().product()];
+                let mut grid = vec![Complex::new(T::of(f64::NAN), T::of(f64::NAN)); arrays * product(size)];
                 gridder.spread(&threads, &values, &mut grid);
                 grid
             };
@@ -397,23 +400,27 @@ mod tests {
     #[test]
     fn shared_rows_have_the_same_bits() {
         let mut random = SplitMix64(1);
-        let mut check = |size: &[usize], width: usize, samples: usize, is_shared: bool| {
+        let mut check = |grid: (&[usize], usize), samples: (usize, usize), is_shared: bool| {
             for level in Level::all() {
-                let wide = check::<f64>(level, size, width, samples, &mut random);
-                assert!(check::<f32>(level, size, width, samples, &mut random) == wide);
-                assert_eq!(wide, is_shared, "{size:?}, {width} cells, {samples} samples");
+                let wide = check::<f64>(level, grid, samples, &mut random);
+                assert!(check::<f32>(level, grid, samples, &mut random) == wide);
+                assert_eq!(wide, is_shared, "{grid:?}, {samples:?}");
             }
         };
-        check(&[60, 60, 58], 4, 6000, true);
-        check(&[41, 35, 38], 7, 3000, true);
-        check(&[130, 50, 24], 3, 5000, true);
-        check(&[150, 100], 5, 4000, true);
-        // Few windows, sparse tiles, many parts, many tiles, one tile.
-        check(&[60, 60, 58], 4, 10, false);
-        check(&[60, 60, 58], 4, 600, false);
-        check(&[60, 60, 58], 4, 200_000, false);
-        check(&[100, 90, 90], 4, 50_000, false);
-        check(&[500, 400], 4, 40_000, false);
-        check(&[30, 40], 4, 900, false);
+        check((&[60, 60, 58], 4), (6000, 1), true);
+        check((&[41, 35, 38], 7), (3000, 1), true);
+        check((&[130, 50, 24], 3), (5000, 1), true);
+        check((&[150, 100], 5), (4000, 1), true);
+        // Few windows, sparse and empty tiles, many parts, several arrays.
+        check((&[60, 60, 58], 4), (10, 1), true);
+        check((&[60, 60, 58], 4), (600, 1), true);
+        check((&[41, 35, 38], 7), (60, 1), true);
+        check((&[150, 100], 5), (100, 1), true);
+        check((&[60, 60, 58], 4), (200_000, 1), true);
+        check((&[200, 62, 64], 4), (2000, 2), true);
+        // Many tiles, one tile.
+        check((&[100, 90, 90], 4), (50_000, 1), false);
+        check((&[500, 400], 4), (40_000, 1), false);
+        check((&[30, 40], 4), (900, 1), false);
     }
 }
