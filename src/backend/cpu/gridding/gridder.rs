@@ -77,6 +77,9 @@ const THREADS_PER_TILE: [usize; 2] = [4, 2];
 /// Minimum number of threads for each array if several arrays are one task each, since threads that wait process other
 /// arrays.
 const THREADS_PER_ARRAY: usize = 4;
+/// Maximum number of bytes of all tiles for each thread if the grid's rows are shared. With more, there is no gain on 2
+/// threads, and many arrays would take much memory.
+const MAX_TOTALS_PER_THREAD: usize = 12 << 20;
 
 /// Number of threads of a gridder, and how a call divides its arrays among them.
 #[derive(Clone, Copy)]
@@ -95,15 +98,18 @@ impl CallShape {
         CallShape { threads, together, spreadings }
     }
 
-    /// Returns whether tiles are merged by rows: see [`Gridder::merges_by_rows`]. Their totals take at most twice the
-    /// memory of the threads' buffers.
-    fn merges_by_rows(&self, tiling: &Tiling) -> bool {
+    /// Returns whether tiles are merged by rows: see [`Gridder::merges_by_rows`].
+    fn merges_by_rows<T>(&self, tiling: &Tiling) -> bool {
         let counts = tiling.counts();
-        let of_one_colour = product(&counts) >> counts.iter().filter(|&&count| count > 1).count();
+        let tiles = product(&counts);
+        let of_one_colour = tiles >> counts.iter().filter(|&&count| count > 1).count();
         let per_tile = THREADS_PER_TILE[usize::from(tiling.taps[2] > 1)];
         let per_array = if self.spreadings > 1 { THREADS_PER_ARRAY } else { 2 };
         let threads = self.threads / self.spreadings;
-        product(&counts) > 1 && threads >= per_array && threads >= product(&[per_tile, of_one_colour])
+        let bytes = product(&[tiles, self.together, tiling.buffer_len(), size_of::<Complex<T>>()]);
+        tiles > 1
+            && threads >= product(&[per_tile, of_one_colour]).max(per_array)
+            && bytes <= product(&[threads, MAX_TOTALS_PER_THREAD])
     }
 
     /// Returns the order of the parts of `samples` samples.
@@ -134,7 +140,7 @@ impl BufferLengths {
         let helpful = if shape.threads > 1 { shape.threads.div_ceil(shape.spreadings) } else { 0 };
         let helpful = helpful.min(MAX_SPARE_BYTES / AlignedArena::bytes::<Complex<T>>(cells).max(1));
         let tiles = product(&tiling.counts());
-        let totals = if shape.merges_by_rows(tiling) { tiles } else { 0 };
+        let totals = if shape.merges_by_rows::<T>(tiling) { tiles } else { 0 };
         BufferLengths {
             cells,
             blocks: per_array(tiling.block_len()),
@@ -253,7 +259,7 @@ impl<T: SimdReal> Gridder<T> {
         };
         let polynomials = Polynomials::new(window)?;
         let tiles = &samples.schedule.tiles;
-        let merges_by_rows = shape.merges_by_rows(&tiling);
+        let merges_by_rows = shape.merges_by_rows::<T>(&tiling);
         let empty_tiles = tiles.iter().filter(|tile| tile.points.is_empty()).count();
         let of_windows = product(&[CELLS_PER_WINDOW_CELL, count, tiling.block_len()]);
         let clears_first = 2 * empty_tiles >= tiles.len() || of_windows <= product(grid);

@@ -275,15 +275,13 @@ unsafe fn column_sums<T: SimdReal, A: Arith, const N: usize, const S: usize>(
 mod tests {
     use super::*;
     use crate::backend::cpu::simd::Level;
+    use crate::base::random::SplitMix64;
 
     /// Columns that no window reaches may contain anything. Lengths of tiles differ by one cell.
     fn check<T: SimdReal>(level: Level, size: &[usize], width: usize, samples: usize) {
         let threads = Threads::new(1).unwrap();
-        let mut state = 1u32;
-        let mut random = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            f64::from(state >> 8) / f64::from(1 << 24) - 0.5
-        };
+        let mut random = SplitMix64(1);
+        let mut random = || random.uniform() - 0.5;
         let few: Vec<[f64; 2]> = (0..60).map(|_| [random(), random()]).collect();
         let k = [0, 1, 2].map(|axis| {
             let k = |m: usize| if axis < size.len() - 1 { few[m % few.len()][axis] } else { random() };
@@ -325,11 +323,8 @@ mod tests {
     /// `interpolate` reads the grid.
     fn compare_kernels<T: SimdReal>(level: Level, size: &[usize], width: usize, samples: usize) -> usize {
         let threads = Threads::new(1).unwrap();
-        let mut state = 1u32;
-        let mut random = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            T::of(f64::from(state >> 8) / f64::from(1 << 24) - 0.5)
-        };
+        let mut random = SplitMix64(1);
+        let mut random = || T::of(random.uniform() - 0.5);
         let k: Vec<Vec<T>> = size.iter().map(|_| (0..samples).map(|_| random()).collect()).collect();
         let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
         let g = Gridder::new(&threads, level, &k, size, &[vec![1.0; width]], 1, None).unwrap();
