@@ -194,8 +194,8 @@ impl TilePlacement {
         start..start + gy
     }
 
-    /// Returns whether the plane that contains the buffer's plane z has some of these rows of the grid, numbered through
-    /// all planes.
+    /// Returns whether the plane that contains the buffer's plane z has some of these rows of the grid, which are
+    /// numbered through all planes.
     #[inline(always)]
     pub fn reaches_rows(&self, z: usize, rows: &Range<usize>) -> bool {
         let plane = self.plane(z);
