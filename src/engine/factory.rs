@@ -88,7 +88,10 @@ where
         Method::Nufft => false,
     };
     let (gpus, choice) = DeviceSelection::new(size, options, exact, task.has_maps(), size_of::<T>());
-    let on_cpu = |choice| Ok((task.run(vec![Cpu::new(options.threads, options.simd)?], exact)?, choice));
+    let on_cpu = |choice| {
+        let cpu = Cpu::new(options.threads, options.simd)?.saving_memory(options.memory_limit.is_some());
+        Ok((task.run(vec![cpu], exact)?, choice))
+    };
     if gpus.is_empty() {
         return on_cpu(choice);
     }

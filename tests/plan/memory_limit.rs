@@ -26,7 +26,7 @@ fn estimates_are_sufficient_as_memory_limits() {
         let method = [Method::Nufft, Method::Exact][random.below(2)];
         let options = |memory_limit| Options {
             device: Device::Cpu,
-            threads: 1 + case % 2,
+            threads: [1, 2, 16][case % 3],
             memory_limit,
             normal,
             method,

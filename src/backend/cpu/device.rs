@@ -10,6 +10,8 @@ use crate::base::warning::Warning;
 pub struct Cpu {
     pub(super) threads: Threads,
     pub(super) level: Level,
+    /// Whether plans omit large buffers that only save time.
+    pub(super) saves_memory: bool,
 }
 
 impl Cpu {
@@ -21,7 +23,13 @@ impl Cpu {
     /// `InvalidArgument` if there are too many threads.
     pub fn new(threads: usize, simd: Simd) -> Result<Self> {
         let level = Level::choose(simd)?;
-        Ok(Cpu { threads: Threads::new(threads)?, level })
+        Ok(Cpu { threads: Threads::new(threads)?, level, saves_memory: false })
+    }
+
+    /// Sets whether plans omit large buffers that only save time. A plan with a memory limit has to: it transforms one
+    /// array at a time, and must not take more memory than one without a limit, which transforms several.
+    pub fn saving_memory(self, saves_memory: bool) -> Self {
+        Cpu { saves_memory, ..self }
     }
 
     /// Returns a warning if the system refused threads. Waits for threads that are being started.

@@ -210,10 +210,10 @@ impl<T: SimdReal> Backend<T> for Cpu {
         meanwhile: impl FnOnce() -> Result<()>,
     ) -> Result<Gridder<T>> {
         meanwhile()?;
-        Gridder::new(&self.threads, self.level, k, grid, taps, arrays, previous)
+        Gridder::new(self, k, grid, taps, arrays, previous)
     }
     fn gridder_bytes(&self, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
-        Gridder::<T>::bytes(self.threads.count(), self.level, samples, grid, width, arrays)
+        Gridder::<T>::bytes(self, samples, grid, width, arrays)
     }
     fn spread(&self, g: &Gridder<T>, values: &[Complex<T>], grid: &mut [Complex<T>]) {
         if !g.has_task_per_array(&self.threads, g.arrays(values.len(), grid.len())) {

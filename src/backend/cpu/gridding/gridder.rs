@@ -6,6 +6,7 @@ use super::sorting::{longest_batch, SortedSamples};
 use super::taps::{taps_len, Polynomials, Taps, CHUNK};
 use super::tiling::{Tiling, WindowLayout};
 use crate::backend::cpu::array_tasks::is_task_per_array;
+use crate::backend::cpu::device::Cpu;
 use crate::backend::cpu::reached_columns::ReachedColumns;
 use crate::backend::cpu::simd::{Level, SimdReal};
 use crate::backend::threads::Threads;
@@ -32,7 +33,8 @@ pub struct Gridder<T> {
     /// grid when the neighbours before it have been added. The bits are the same.
     ///
     /// With few tiles of a colour, most threads would wait. In 3D, transforms of few samples then take up to three
-    /// times as long on 16 threads, and up to 1.5 times on 2.
+    /// times as long on 16 threads, and up to 1.5 times on 2. Not under a memory limit, because the totals of all tiles
+    /// are kept until then.
     pub(super) merges_by_rows: bool,
     /// Whether the grid is cleared at once, because most tiles are empty or windows have few cells. Otherwise the first
     /// tile that reaches a cell stores its sum there.
@@ -89,13 +91,16 @@ struct CallShape {
     together: usize,
     /// Maximum number of spreadings in progress.
     spreadings: usize,
+    /// Whether no buffers are kept for the totals of all tiles.
+    saves_memory: bool,
 }
 
 impl CallShape {
     /// Returns the shape of calls with at most `arrays` arrays, each of which may be one task.
-    fn new(has_array_tasks: bool, threads: usize, arrays: usize) -> CallShape {
+    fn new(cpu: &Cpu, has_array_tasks: bool, arrays: usize) -> CallShape {
+        let threads = cpu.threads.count();
         let (together, spreadings) = if has_array_tasks { (1, threads.min(arrays).max(1)) } else { (arrays, 1) };
-        CallShape { threads, together, spreadings }
+        CallShape { threads, together, spreadings, saves_memory: cpu.saves_memory }
     }
 
     /// Returns whether tiles are merged by rows: see [`Gridder::merges_by_rows`].
@@ -108,6 +113,7 @@ impl CallShape {
         let threads = self.threads / self.spreadings;
         let bytes = product(&[tiles, self.together, tiling.buffer_len(), size_of::<Complex<T>>()]);
         tiles > 1
+            && !self.saves_memory
             && threads >= product(&[per_tile, of_one_colour]).max(per_array)
             && bytes <= product(&[threads, MAX_TOTALS_PER_THREAD])
     }
@@ -229,8 +235,7 @@ impl<T: SimdReal> GriddingBuffers<T> {
 impl<T: SimdReal> Gridder<T> {
     /// Sorts samples, see [`crate::backend::Backend::gridder`].
     pub fn new(
-        threads: &Threads,
-        level: Level,
+        cpu: &Cpu,
         k: &[&[T]],
         grid: &[usize],
         window: &[Vec<f64>],
@@ -245,9 +250,10 @@ impl<T: SimdReal> Gridder<T> {
                 u32::MAX
             );
         }
+        let (threads, level) = (&cpu.threads, cpu.level);
         let tiling = Tiling::new::<T>(level, grid, window[0].len());
         let has_array_tasks = is_task_per_array(threads.count(), count, grid, size_of::<Complex<T>>());
-        let shape = CallShape::new(has_array_tasks, threads.count(), arrays);
+        let shape = CallShape::new(cpu, has_array_tasks, arrays);
         let samples = SortedSamples::new(threads, level, k, grid, &tiling, shape.part_order::<T>(&tiling, count))?;
         let sizes = BufferLengths::new::<T>(&tiling, count, shape);
         let suffices = |buffers: &&Arc<GriddingBuffers<T>>| {
@@ -277,10 +283,11 @@ impl<T: SimdReal> Gridder<T> {
     }
 
     /// Estimates the bytes held, including the buffers of the threads.
-    pub fn bytes(threads: usize, level: Level, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
-        let tiling = Tiling::new::<T>(level, grid, width);
+    pub fn bytes(cpu: &Cpu, samples: usize, grid: &[usize], width: usize, arrays: usize) -> usize {
+        let threads = cpu.threads.count();
+        let tiling = Tiling::new::<T>(cpu.level, grid, width);
         let has_array_tasks = is_task_per_array(threads, samples, grid, size_of::<Complex<T>>());
-        let shape = CallShape::new(has_array_tasks, threads, arrays);
+        let shape = CallShape::new(cpu, has_array_tasks, arrays);
         let sizes = BufferLengths::new::<T>(&tiling, samples, shape);
         let progress = sum(&[MergeProgress::<T>::bytes(sizes.tiles, threads + sizes.spare), sizes.spare_bytes::<T>()]);
         let work = [product(&[threads, sizes.bytes::<T>()]), product(&[shape.spreadings, progress])];

@@ -274,12 +274,13 @@ unsafe fn column_sums<T: SimdReal, A: Arith, const N: usize, const S: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::cpu::device::Cpu;
     use crate::backend::cpu::simd::Level;
     use crate::base::random::SplitMix64;
 
     /// Columns that no window reaches may contain anything. Lengths of tiles differ by one cell.
     fn check<T: SimdReal>(level: Level, size: &[usize], width: usize, samples: usize) {
-        let threads = Threads::new(1).unwrap();
+        let cpu = Cpu { threads: Threads::new(1).unwrap(), level, saves_memory: false };
         let mut random = SplitMix64(1);
         let mut random = || random.uniform() - 0.5;
         let few: Vec<[f64; 2]> = (0..60).map(|_| [random(), random()]).collect();
@@ -288,7 +289,7 @@ mod tests {
             (0..samples).map(k).map(T::of).collect::<Vec<T>>()
         });
         let k: Vec<&[T]> = k.iter().take(size.len()).map(|k| &k[..]).collect();
-        let gridder = Gridder::new(&threads, level, &k, size, &[vec![1.0; width]], 1, None).unwrap();
+        let gridder = Gridder::new(&cpu, &k, size, &[vec![1.0; width]], 1, None).unwrap();
         let [gx, gy, _] = gridder.tiling.size;
         let is_reached = |cell: usize| match size.len() {
             3 => gridder.reached().contains(cell / gx % gy, cell % gx, 1),
@@ -298,7 +299,7 @@ mod tests {
             let cell = |i| if is_reached(i) { T::of((i % 101) as f64) } else { outside };
             let grid: Vec<_> = (0..size.iter().product()).map(|i| Complex::new(cell(i), cell(i))).collect();
             let mut values = vec![Complex::new(T::of(f64::NAN), T::ZERO); samples];
-            gridder.interpolate(&threads, &grid, &mut values);
+            gridder.interpolate(&cpu.threads, &grid, &mut values);
             values
         };
         let (expected, values) = (interpolated(T::ZERO), interpolated(T::of(f64::NAN)));
@@ -322,12 +323,12 @@ mod tests {
     /// Interpolates random samples from the grid and from copies of the tiles. Returns the number of samples for which
     /// `interpolate` reads the grid.
     fn compare_kernels<T: SimdReal>(level: Level, size: &[usize], width: usize, samples: usize) -> usize {
-        let threads = Threads::new(1).unwrap();
+        let cpu = Cpu { threads: Threads::new(1).unwrap(), level, saves_memory: false };
         let mut random = SplitMix64(1);
         let mut random = || T::of(random.uniform() - 0.5);
         let k: Vec<Vec<T>> = size.iter().map(|_| (0..samples).map(|_| random()).collect()).collect();
         let k: Vec<&[T]> = k.iter().map(|k| &k[..]).collect();
-        let g = Gridder::new(&threads, level, &k, size, &[vec![1.0; width]], 1, None).unwrap();
+        let g = Gridder::new(&cpu, &k, size, &[vec![1.0; width]], 1, None).unwrap();
         let grid: Vec<_> = (0..size.iter().product()).map(|_| Complex::new(random(), random())).collect();
         let values = [0, 1].map(|kernel| {
             let mut values = vec![Complex::new(T::of(f64::NAN), T::ZERO); samples];

@@ -358,6 +358,7 @@ impl<T: SimdReal> MergeKernel<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::cpu::device::Cpu;
     use crate::backend::cpu::simd::Level;
     use crate::base::random::SplitMix64;
     use crate::base::sizes::product;
@@ -376,13 +377,14 @@ mod tests {
         let values: Vec<_> = values.chunks_exact(2).map(|z| Complex::new(z[0], z[1])).collect();
         let window: Vec<Vec<f64>> =
             (0..3).map(|power| (0..width).map(|tap| (1.7 * (tap + power) as f64).cos()).collect()).collect();
-        let spread = |count: usize| {
-            let threads = Threads::new(count).unwrap();
-            let gridder = Gridder::new(&threads, level, &k, size, &window, arrays, None).unwrap();
-            assert!(arrays == 1 || !gridder.has_task_per_array(&threads, arrays));
+        let spread = |count: usize, saves_memory: bool| {
+            let cpu = Cpu { threads: Threads::new(count).unwrap(), level, saves_memory };
+            let threads = &cpu.threads;
+            let gridder = Gridder::new(&cpu, &k, size, &window, arrays, None).unwrap();
+            assert!(arrays == 1 || !gridder.has_task_per_array(threads, arrays));
             let spread = || {
                 let mut grid = vec![Complex::new(T::of(f64::NAN), T::of(f64::NAN)); arrays * product(size)];
-                gridder.spread(&threads, &values, &mut grid);
+                gridder.spread(threads, &values, &mut grid);
                 grid
             };
             let grid = spread();
@@ -390,9 +392,10 @@ mod tests {
             assert!(spread() == grid, "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
             (grid, gridder.merges_by_rows)
         };
-        let ((expected, is_shared_by_one), (grid, is_shared)) = (spread(1), spread(16));
-        assert!(grid == expected, "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
-        assert!(!is_shared_by_one);
+        let (expected, (grid, is_shared)) = (spread(1, false), spread(16, false));
+        assert!(grid == expected.0, "{level:?}, {}, {size:?}, {width} cells, {samples} samples", T::NAME);
+        assert!(!expected.1);
+        assert!(spread(16, true) == expected, "{level:?}, {}, {size:?}, {width} cells, saving memory", T::NAME);
         is_shared
     }
 
