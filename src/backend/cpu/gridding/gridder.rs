@@ -33,8 +33,8 @@ pub struct Gridder<T> {
     /// grid when the neighbours before it have been added. The bits are the same.
     ///
     /// With few tiles of a colour, most threads would wait. In 3D, transforms of few samples then take up to three
-    /// times as long on 16 threads, and up to 1.5 times on 2. Not under a memory limit, because the totals of all tiles
-    /// are kept until then.
+    /// times as long on 16 threads, and up to 1.5 times on 2. A plan with a memory limit does not share rows, because
+    /// the totals of all tiles take memory.
     pub(super) merges_by_rows: bool,
     /// Whether the grid is cleared at once, because most tiles are empty or windows have few cells. Otherwise the first
     /// tile that reaches a cell stores its sum there.
@@ -79,8 +79,8 @@ const THREADS_PER_TILE: [usize; 2] = [4, 2];
 /// Minimum number of threads for each array if several arrays are one task each, since threads that wait process other
 /// arrays.
 const THREADS_PER_ARRAY: usize = 4;
-/// Maximum number of bytes of all tiles for each thread if the grid's rows are shared. With more, there is no gain on 2
-/// threads, and many arrays would take much memory.
+/// Maximum number of bytes of the totals of all tiles, for each thread, if the grid's rows are shared. With more, there
+/// is no gain on 2 threads, and many arrays would take much memory.
 const MAX_TOTALS_PER_THREAD: usize = 12 << 20;
 
 /// Number of threads of a gridder, and how a call divides its arrays among them.

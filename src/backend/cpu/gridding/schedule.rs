@@ -188,7 +188,7 @@ impl TilePlacement {
 
     /// Returns the grid's rows in the plane that contains the buffer's plane z.
     #[inline(always)]
-    pub fn plane(&self, z: usize) -> Range<usize> {
+    fn plane(&self, z: usize) -> Range<usize> {
         let [_, gy, gz] = self.size;
         let start = (self.origin[2] + z) % gz * gy;
         start..start + gy
